@@ -1,0 +1,71 @@
+//! Numbers that name things, each its own type so that the compiler tells them apart.
+
+use std::fmt;
+
+/// Number of a record in the log: one counter over all sources, from 1. [`Lsn::NONE`] is before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lsn(pub u64);
+
+impl Lsn {
+    /// Before the first record.
+    pub const NONE: Lsn = Lsn(0);
+
+    /// The number after this one.
+    #[must_use]
+    pub fn next(self) -> Lsn {
+        Lsn(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Lsn {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// A shard of the directory, `hash(workflow id) mod count`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardId(pub u16);
+
+impl fmt::Display for ShardId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// Number of a run within its shard, from 1, never used twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunNo(pub u64);
+
+/// Number of an operation within its run, in the order of the calls, from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub u32);
+
+/// Whose record it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// The task scheduler of the directory.
+    Scheduler,
+    /// A shard.
+    Shard(ShardId),
+}
+
+impl Source {
+    /// The number that stands for it on disk.
+    #[must_use]
+    pub fn to_code(self) -> u64 {
+        match self {
+            Source::Scheduler => 0,
+            Source::Shard(shard) => u64::from(shard.0) + 1,
+        }
+    }
+
+    /// The source that a number on disk stands for, if there is one.
+    #[must_use]
+    pub fn from_code(code: u64) -> Option<Source> {
+        match code {
+            0 => Some(Source::Scheduler),
+            shard => u16::try_from(shard - 1).ok().map(|shard| Source::Shard(ShardId(shard))),
+        }
+    }
+}
