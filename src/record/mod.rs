@@ -4,7 +4,11 @@
 //! allocates more than the input it was given is long.
 
 mod ids;
+mod records;
 mod varint;
 
 pub use ids::{Lsn, RunNo, Seq, ShardId, Source};
+pub use records::{
+    Caller, ChildSpec, IdConflict, IdReuse, NewRun, Numbered, Origin, ParentClose, Record, Retry, Sending, Status,
+};
 pub use varint::{DecodeError, Reader, Writer};
