@@ -3,4 +3,5 @@
 //! The modules stand in dependency order; `ARCHITECTURE.md` has the table of who may use whom, and
 //! `tests/architecture.rs` holds the code to it.
 
+pub mod machine;
 pub mod record;

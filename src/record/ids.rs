@@ -69,3 +69,25 @@ impl Source {
         }
     }
 }
+
+/// The shard of a workflow id: FNV-1a over its bytes, modulo the directory's shard count. Part of the format.
+#[must_use]
+pub fn shard_of(workflow_id: &str, shard_count: u16) -> ShardId {
+    let hash = workflow_id
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    ShardId(((hash >> 17) % u64::from(shard_count.max(1))) as u16)
+}
+
+/// The text by which a run is known outside: its shard and its number there. Unique within a directory.
+#[must_use]
+pub fn run_id(shard: ShardId, run: RunNo) -> String {
+    format!("{}-{}", shard.0, run.0)
+}
+
+/// Reads what [`run_id`] wrote.
+#[must_use]
+pub fn parse_run_id(text: &str) -> Option<(ShardId, RunNo)> {
+    let (shard, run) = text.split_once('-')?;
+    Some((ShardId(shard.parse().ok()?), RunNo(run.parse().ok()?)))
+}

@@ -7,7 +7,7 @@ mod ids;
 mod records;
 mod varint;
 
-pub use ids::{Lsn, RunNo, Seq, ShardId, Source};
+pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
 pub use records::{
     Caller, ChildSpec, IdConflict, IdReuse, NewRun, Numbered, Origin, ParentClose, Record, Retry, Sending, Status,
 };

@@ -1,0 +1,126 @@
+//! What shards say to each other, and the outbox that remembers it until the other side has it on disk.
+//!
+//! Messages go first in, first out per (sender, receiver), numbered without gaps. The number follows from the order of
+//! the sender's records, so a recovery numbers them the same; the receiver keeps the last number it applied per
+//! sender, so a resend is known.
+
+use crate::record::{Caller, ChildSpec, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Seq, ShardId, Status};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// A message on its way.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Who sends it.
+    pub from: ShardId,
+    /// Who gets it.
+    pub to: ShardId,
+    /// Its number among those from the one to the other, from 1.
+    pub number: u64,
+    /// The sender's record that implies it. Where sender and receiver do not share a log, it must be durable first.
+    pub lsn: Lsn,
+    /// What it says.
+    pub body: Arc<Body>,
+}
+
+/// What a message says.
+#[derive(Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are named by the variants and by the types they have")]
+pub enum Body {
+    /// Start a child.
+    Start { caller: Caller, child: OwnedChild },
+    /// Deliver a signal.
+    Signal { id: Box<str>, target: Option<RunNo>, name: Box<str>, payload: Box<[u8]> },
+    /// Ask a run to end.
+    Cancel { id: Box<str>, target: Option<RunNo>, reason: Box<str> },
+    /// The parent ended: apply the policy to the run that this caller started.
+    Close { id: Box<str>, caller: Caller, policy: ParentClose },
+    /// Say when the run ends.
+    Watch { id: Box<str>, target: Option<RunNo>, caller: Caller },
+    /// What this operation waits for has ended, or cannot be.
+    Ended { run: RunNo, seq: Seq, status: Status, payload: Box<[u8]> },
+}
+
+/// [`ChildSpec`] that owns its texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "as in ChildSpec")]
+pub struct OwnedChild {
+    pub id: Box<str>,
+    pub kind: Box<str>,
+    pub version: u32,
+    pub key_root: [u8; 16],
+    pub timeout_ms: Option<i64>,
+    pub parent_close: ParentClose,
+    pub reuse: IdReuse,
+    pub conflict: IdConflict,
+    pub input: Box<[u8]>,
+}
+
+impl From<&ChildSpec<'_>> for OwnedChild {
+    fn from(child: &ChildSpec<'_>) -> Self {
+        OwnedChild {
+            id: child.id.into(),
+            kind: child.kind.into(),
+            version: child.version,
+            key_root: child.key_root,
+            timeout_ms: child.timeout_ms,
+            parent_close: child.parent_close,
+            reuse: child.reuse,
+            conflict: child.conflict,
+            input: child.input.into(),
+        }
+    }
+}
+
+/// Everything sent that its receiver has not yet acknowledged as durable.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    lanes: BTreeMap<ShardId, Lane>,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    sent: u64,
+    /// Newest last; the number of the last one is `sent`.
+    waiting: VecDeque<(Lsn, Arc<Body>)>,
+}
+
+impl Outbox {
+    /// Numbers a message and keeps it.
+    pub(crate) fn post(&mut self, from: ShardId, to: ShardId, lsn: Lsn, body: Body) -> Message {
+        let lane = self.lanes.entry(to).or_default();
+        lane.sent += 1;
+        let body = Arc::new(body);
+        lane.waiting.push_back((lsn, Arc::clone(&body)));
+        Message { from, to, number: lane.sent, lsn, body }
+    }
+
+    /// Forgets what a receiver has on disk.
+    pub(crate) fn acknowledge(&mut self, to: ShardId, number: u64) {
+        if let Some(lane) = self.lanes.get_mut(&to) {
+            let kept = lane.sent.saturating_sub(number);
+            while lane.waiting.len() as u64 > kept {
+                lane.waiting.pop_front();
+            }
+        }
+    }
+
+    /// Everything not acknowledged, in order.
+    pub(crate) fn waiting(&self, from: ShardId) -> impl Iterator<Item = Message> {
+        self.lanes.iter().flat_map(move |(to, lane)| {
+            let first = lane.sent - lane.waiting.len() as u64 + 1;
+            lane.waiting.iter().zip(first..).map(move |((lsn, body), number)| Message {
+                from,
+                to: *to,
+                number,
+                lsn: *lsn,
+                body: Arc::clone(body),
+            })
+        })
+    }
+
+    /// How many wait.
+    pub(crate) fn count(&self) -> usize {
+        self.lanes.values().map(|lane| lane.waiting.len()).sum()
+    }
+}

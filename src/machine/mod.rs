@@ -1,0 +1,31 @@
+//! The deterministic state of a shard: its runs, their journals and open operations, its timers and its outbox.
+//!
+//! Pure: a verb takes the time and an input, appends records through a [`Sink`] that hands out their numbers, and
+//! leaves [`Effect`]s for whoever drives it. It never reads a clock, a file or chance, never waits and never calls
+//! back. What a record does to the state is written once, in `apply`, for live work and for recovery alike.
+//!
+//! **The journal decides.** Everything from outside (a step's result, a fired timer, a signal, a child's end, a
+//! cancel) is recorded on arrival and handed to the code in the order of the records, one at a time. So the code's
+//! state is a function of its journal, and a replay is the same walk over the same entries.
+//!
+//! It does not know where records go, which thread runs the code, or what a payload means.
+
+mod code;
+mod commands;
+mod journal;
+mod messages;
+mod ops;
+mod run;
+mod shard;
+mod timers;
+mod views;
+
+#[cfg(test)]
+mod tests;
+
+pub use code::{Delivery, DeliveryKind, Halt, OpenedStep, StepMode};
+pub use commands::{Refusal, StartCommand, Started, Target};
+pub use messages::{Body, Message, OwnedChild};
+pub use run::RunIx;
+pub use shard::{Effect, Metrics, RestoreError, Shard, Sink, Work};
+pub use views::{Explanation, Filter, Marks, RunView};

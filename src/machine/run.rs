@@ -1,0 +1,132 @@
+//! One run in memory: what it is, its journal, what its code waits for, how it ended.
+
+use super::journal::Journal;
+use super::ops::OpenOps;
+use crate::record::{Caller, Lsn, ParentClose, RunNo, Seq, ShardId, Status};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Index of a run in its shard's memory. Stable for the life of the shard in this process, and not longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunIx(pub u32);
+
+/// A run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) no: RunNo,
+    pub(crate) id: Box<str>,
+    pub(crate) kind: Box<str>,
+    pub(crate) version: u32,
+    pub(crate) key_root: [u8; 16],
+    pub(crate) created_ms: i64,
+    pub(crate) deadline_ms: Option<i64>,
+    pub(crate) parent: Option<(Caller, ParentClose)>,
+    /// Its newest record.
+    pub(crate) last: Lsn,
+    pub(crate) journal: Journal,
+    pub(crate) state: RunState,
+}
+
+#[derive(Debug)]
+pub(crate) enum RunState {
+    Open(Box<OpenRun>),
+    Ended(End),
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) status: Status,
+    pub(crate) time_ms: i64,
+    pub(crate) lsn: Lsn,
+    pub(crate) payload: Box<[u8]>,
+}
+
+/// What only a run that has not ended has.
+#[derive(Debug, Default)]
+pub(crate) struct OpenRun {
+    /// The next journal entry to look at.
+    pub(crate) cursor: u32,
+    /// The entry handed out last; its payload is what the host may ask for.
+    pub(crate) delivered: u32,
+    /// Time of the delivery whose turn it is or was last.
+    pub(crate) turn_ms: i64,
+    /// The highest number of an operation that the code asked for.
+    pub(crate) asked: u32,
+    pub(crate) ops: OpenOps,
+    pub(crate) code: Code,
+    pub(crate) replay: Option<Box<Replay>>,
+    /// The process that ran its bodies is gone, and not by a clean close.
+    pub(crate) is_recovered: bool,
+    /// The code was told of a cancel, or will be.
+    pub(crate) is_cancelled: bool,
+    /// Positions of signals that nobody has taken.
+    pub(crate) buffered: VecDeque<u32>,
+    pub(crate) dedupe: BTreeSet<Box<str>>,
+    pub(crate) children: Vec<Child>,
+    pub(crate) watchers: Vec<Caller>,
+}
+
+/// A child that has not ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Child {
+    pub(crate) seq: Seq,
+    pub(crate) id: Box<str>,
+    pub(crate) shard: ShardId,
+    pub(crate) close: ParentClose,
+}
+
+/// Where the code of a run is.
+#[derive(Debug, Default)]
+pub(crate) enum Code {
+    /// Not in any host's memory.
+    #[default]
+    Absent,
+    /// Waits for a delivery.
+    Idle,
+    /// Has one and has not come to rest.
+    InTurn,
+    /// Asked for something else than was recorded, or broke a rule; why.
+    Stuck(Box<str>),
+}
+
+/// What a replay needs and a live run does not.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    /// Entries from here on are new.
+    pub(crate) end: u32,
+    /// By operation number less one: the position of its first record, plus one; 0 if it left none.
+    pub(crate) recorded: Vec<u32>,
+}
+
+impl Run {
+    pub(crate) fn open(&self) -> Option<&OpenRun> {
+        match &self.state {
+            RunState::Open(open) => Some(open),
+            RunState::Ended(_) => None,
+        }
+    }
+
+    pub(crate) fn open_mut(&mut self) -> Option<&mut OpenRun> {
+        match &mut self.state {
+            RunState::Open(open) => Some(open),
+            RunState::Ended(_) => None,
+        }
+    }
+
+    pub(crate) fn end(&self) -> Option<&End> {
+        match &self.state {
+            RunState::Open(_) => None,
+            RunState::Ended(end) => Some(end),
+        }
+    }
+}
+
+impl OpenRun {
+    pub(crate) fn is_replaying(&self) -> bool {
+        self.replay.is_some()
+    }
+
+    pub(crate) fn is_stuck(&self) -> bool {
+        matches!(self.code, Code::Stuck(_))
+    }
+}

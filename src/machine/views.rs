@@ -1,0 +1,238 @@
+//! What can be seen of a shard's runs.
+
+use super::ops::{Op, StepPhase};
+use super::run::{Code, RunIx};
+use super::shard::Shard;
+use crate::record::{Caller, Lsn, Numbered, RunNo, Seq, Status};
+
+/// Marks beside a status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// A step waits for somebody to resume the run.
+    pub is_paused: bool,
+    /// The code asked for something else than was recorded, or broke a rule.
+    pub is_stuck: bool,
+}
+
+/// A run, seen from outside. Times are in ms since 1970.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the names say what they are")]
+pub struct RunView<'a> {
+    pub no: RunNo,
+    pub id: &'a str,
+    pub kind: &'a str,
+    pub version: u32,
+    pub key_root: [u8; 16],
+    /// `None`: it has not ended.
+    pub status: Option<Status>,
+    pub marks: Marks,
+    pub created_ms: i64,
+    pub ended_ms: Option<i64>,
+    pub parent: Option<Caller>,
+    /// Its newest record.
+    pub last: Lsn,
+    /// How it ended; empty while it has not.
+    pub payload: &'a [u8],
+    /// Encoded input; empty if the journal is not kept any more.
+    pub input: &'a [u8],
+}
+
+/// Why a run is not running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Explanation {
+    /// It has ended, and how.
+    Ended(Status),
+    /// Its code asked for something else than was recorded, or broke a rule.
+    Stuck(String),
+    /// No host has its code: its type has no definition here, or it is being loaded.
+    Absent,
+    /// It is in a turn, or has a delivery before it.
+    Running,
+    /// The body of this step waits for its gate or runs.
+    Step(String),
+    /// It sleeps until this time in ms since 1970.
+    Timer(i64),
+    /// This step failed and runs again at this time in ms since 1970.
+    Retry(String, i64),
+    /// This step waits for somebody to resume the run.
+    Paused(String),
+    /// It waits for this.
+    Waiting(String),
+    /// It waits for nothing that could come through its context.
+    Outside,
+}
+
+/// Which runs are listed: all that is given must hold. Times are in ms since 1970.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Names of definitions; empty: any.
+    pub kinds: Vec<String>,
+    /// One bit a status code, bit 0 for runs that have not ended; 0: any.
+    pub status_mask: u32,
+    /// With or without the mark.
+    pub is_stuck: Option<bool>,
+    /// With or without the mark.
+    pub is_paused: Option<bool>,
+    /// Ids that begin so.
+    pub id_prefix: String,
+    /// Started at this time or later.
+    pub started_from_ms: Option<i64>,
+    /// Started before this time.
+    pub started_before_ms: Option<i64>,
+}
+
+impl Filter {
+    /// Whether a run is meant.
+    #[must_use]
+    pub fn admits(&self, run: &RunView<'_>) -> bool {
+        let status_bit = 1u32 << run.status.map_or(0, Status::code);
+        (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == run.kind))
+            && (self.status_mask == 0 || self.status_mask & status_bit != 0)
+            && self.is_stuck.is_none_or(|wanted| wanted == run.marks.is_stuck)
+            && self.is_paused.is_none_or(|wanted| wanted == run.marks.is_paused)
+            && run.id.starts_with(&self.id_prefix)
+            && self.started_from_ms.is_none_or(|from_ms| run.created_ms >= from_ms)
+            && self.started_before_ms.is_none_or(|before_ms| run.created_ms < before_ms)
+    }
+}
+
+impl Shard {
+    /// A run, seen from outside.
+    #[must_use]
+    pub fn view(&self, run: RunIx) -> RunView<'_> {
+        let run = self.run(run);
+        let end = run.end();
+        let input = match run.journal.entries().next().map(|(_, entry)| entry.record) {
+            Some(crate::record::Record::Start { new, .. }) => new.input,
+            _ => b"",
+        };
+        RunView {
+            no: run.no,
+            id: &run.id,
+            kind: &run.kind,
+            version: run.version,
+            key_root: run.key_root,
+            status: end.map(|end| end.status),
+            marks: Marks {
+                is_paused: run.open().is_some_and(|open| {
+                    open.ops.iter().any(|(_, op)| matches!(op, Op::Step(step) if step.phase == StepPhase::Paused))
+                }),
+                is_stuck: run.open().is_some_and(super::run::OpenRun::is_stuck),
+            },
+            created_ms: run.created_ms,
+            ended_ms: end.map(|end| end.time_ms),
+            parent: run.parent.map(|(caller, _)| caller),
+            last: run.last,
+            payload: end.map_or(b"", |end| &end.payload),
+            input,
+        }
+    }
+
+    /// All runs that the shard knows, the oldest first.
+    pub fn views(&self) -> impl DoubleEndedIterator<Item = (RunIx, RunView<'_>)> {
+        (0..self.runs.len()).map(|index| {
+            let run = RunIx(index as u32);
+            (run, self.view(run))
+        })
+    }
+
+    /// How a run ended, its payload, and the record that says so.
+    #[must_use]
+    pub fn outcome(&self, run: RunIx) -> Option<(Status, &[u8], Lsn)> {
+        self.run(run).end().map(|end| (end.status, &*end.payload, end.lsn))
+    }
+
+    /// The records of a run, in order. Empty for a run that ended so long ago that its journal is not kept.
+    pub fn history(&self, run: RunIx) -> impl Iterator<Item = Numbered<'_>> {
+        self.run(run).journal.entries().map(|(_, entry)| entry)
+    }
+
+    /// Why a run is not running.
+    #[must_use]
+    pub fn explain(&self, run: RunIx) -> Explanation {
+        let target = self.run(run);
+        let Some(open) = target.open() else {
+            return Explanation::Ended(target.end().map_or(Status::Completed, |end| end.status));
+        };
+        match &open.code {
+            Code::Stuck(message) => return Explanation::Stuck(message.to_string()),
+            Code::Absent => return Explanation::Absent,
+            Code::InTurn => return Explanation::Running,
+            Code::Idle if open.cursor < target.journal.end() => return Explanation::Running,
+            Code::Idle => {}
+        }
+        let reasons = open.ops.iter().map(|(_, op)| match op {
+            Op::Step(step) => match step.phase {
+                StepPhase::Backoff(at_ms) => Explanation::Retry(step.name.to_string(), at_ms),
+                StepPhase::Paused => Explanation::Paused(step.name.to_string()),
+                StepPhase::Replayed | StepPhase::Running | StepPhase::Settled => {
+                    Explanation::Step(step.name.to_string())
+                }
+            },
+            Op::Timer { due_ms } => Explanation::Timer(*due_ms),
+            Op::Wait { name, .. } => Explanation::Waiting(format!("signal \"{name}\"")),
+            Op::Condition { .. } => Explanation::Waiting("a condition".into()),
+            Op::Child => Explanation::Waiting("another workflow".into()),
+        });
+        // What somebody has to act on says more than what runs, and that more than what waits.
+        reasons.min_by_key(rank).unwrap_or(Explanation::Outside)
+    }
+
+    /// Law 8: every open run has a reason to be woken, or is exempt. Returns the runs that have none, with the place.
+    #[must_use]
+    pub fn orphans(&self) -> Vec<(RunIx, Seq)> {
+        let mut orphans = Vec::new();
+        for (index, target) in self.runs.iter().enumerate() {
+            let run = RunIx(index as u32);
+            let Some(open) = target.open() else { continue };
+            if !matches!(open.code, Code::Idle) || open.cursor < target.journal.end() || open.is_replaying() {
+                continue;
+            }
+            if open.ops.is_empty() {
+                orphans.push((run, Seq(0)));
+            }
+            for (seq, op) in open.ops.iter() {
+                let is_alive = match op {
+                    Op::Step(step) => match step.phase {
+                        StepPhase::Backoff(at_ms) => self.timers.is_set(at_ms, run, seq),
+                        StepPhase::Running | StepPhase::Paused => true,
+                        StepPhase::Replayed | StepPhase::Settled => false,
+                    },
+                    Op::Timer { .. } | Op::Wait { .. } | Op::Condition { .. } | Op::Child => {
+                        op.due_ms().is_none_or(|due_ms| self.timers.is_set(due_ms, run, seq))
+                    }
+                };
+                if !is_alive {
+                    orphans.push((run, seq));
+                }
+            }
+        }
+        orphans
+    }
+
+    /// Messages that their receivers have not acknowledged.
+    #[must_use]
+    pub fn unacknowledged_count(&self) -> usize {
+        self.outbox.count()
+    }
+
+    /// The ids in use or used, in their order, each with its latest run.
+    pub fn latest_runs(&self) -> impl Iterator<Item = (&str, RunIx)> {
+        self.ids()
+    }
+}
+
+fn rank(reason: &Explanation) -> u8 {
+    match reason {
+        Explanation::Paused(_) => 0,
+        Explanation::Step(_) => 1,
+        Explanation::Retry(..) => 2,
+        Explanation::Waiting(_) => 3,
+        Explanation::Timer(_) => 4,
+        Explanation::Ended(_)
+        | Explanation::Stuck(_)
+        | Explanation::Absent
+        | Explanation::Running
+        | Explanation::Outside => 5,
+    }
+}
