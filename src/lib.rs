@@ -3,5 +3,7 @@
 //! The modules stand in dependency order; `ARCHITECTURE.md` has the table of who may use whom, and
 //! `tests/architecture.rs` holds the code to it.
 
+pub mod engine;
 pub mod machine;
 pub mod record;
+pub mod runtime;

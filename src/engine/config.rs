@@ -1,0 +1,77 @@
+//! How an engine is opened.
+
+use crate::log::{FileStorage, LogOptions, MemoryStorage, Storage};
+use crate::runtime::{Clock, FlushMode, Relay};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where records are kept.
+#[derive(Clone)]
+pub enum Durability {
+    /// In memory. [`crate::engine::ForeignEngine::crash`] loses what was not flushed, as a killed process would.
+    Memory(MemoryStorage),
+    /// In a directory, made if it is not there.
+    Local(PathBuf),
+    /// Wherever the storage keeps them.
+    Custom(Arc<dyn Storage>),
+}
+
+/// How an engine is opened.
+#[derive(Clone)]
+pub struct Config {
+    /// Where records are kept.
+    pub durability: Durability,
+    /// Shards of a new directory; an existing one keeps its own count. Default 8.
+    pub shards: u16,
+    /// How the log is laid out.
+    pub log: LogOptions,
+    /// Where the log is written; `None`: `FUSEE_FLUSH` if it is set, else chosen from the cores.
+    pub flush: Option<FlushMode>,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// Definitions that have code here.
+    pub definitions: Vec<String>,
+    /// Largest encoded value, in bytes. Default 4 MiB.
+    pub payload_bytes_max: usize,
+    /// Runs that may be open before starts are refused. Default 1,000,000.
+    pub open_runs_max: usize,
+    /// Carries messages to shards of other processes. Default none.
+    pub relay: Option<Arc<dyn Relay>>,
+}
+
+impl Config {
+    /// The defaults, for a place to keep records.
+    #[must_use]
+    pub fn new(durability: Durability) -> Self {
+        Config {
+            durability,
+            shards: 8,
+            log: LogOptions::default(),
+            flush: None,
+            clock: Clock::System,
+            definitions: Vec::new(),
+            payload_bytes_max: 4 << 20,
+            open_runs_max: 1_000_000,
+            relay: None,
+        }
+    }
+
+    pub(super) fn storage(&self) -> Result<Arc<dyn Storage>, crate::log::LogError> {
+        Ok(match &self.durability {
+            Durability::Memory(memory) => Arc::new(memory.clone()),
+            Durability::Local(path) => Arc::new(FileStorage::open(path)?),
+            Durability::Custom(storage) => Arc::clone(storage),
+        })
+    }
+
+    /// The flush mode: the environment's word, then the option's.
+    pub(super) fn flush_mode(&self) -> Result<Option<FlushMode>, String> {
+        match std::env::var("FUSEE_FLUSH").as_deref() {
+            Ok("inline") => Ok(Some(FlushMode::Inline)),
+            Ok("pipeline") => Ok(Some(FlushMode::Pipeline)),
+            Ok("background") => Ok(Some(FlushMode::Background)),
+            Ok("auto" | "") | Err(_) => Ok(self.flush),
+            Ok(other) => Err(format!("FUSEE_FLUSH is \"{other}\"; it can be inline, pipeline, background or auto")),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Slots: the runs whose code this host has in memory, and the verbs of that code.
+
+use super::foreign::ForeignEngine;
+use crate::machine::{Delivery, Halt, OpenedStep, RunIx, StepMode};
+use crate::record::{ChildSpec, Lsn, Retry, RunNo, Sending, Seq, ShardId, Status};
+
+/// A run whose code the host has. Stale ones are known: every verb on one answers [`Halt::Dead`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot(pub u32);
+
+const INDEX_BITS: u32 = 24;
+const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
+
+/// The answer to a step: the LSN to wait for, or that its attempt comes as an event.
+pub type StepAnswer = OpenedStep;
+
+/// All slots of a host.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// By shard, by run: its slot.
+    by_run: Vec<Vec<Option<Slot>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    life: u8,
+    place: Option<(ShardId, RunIx)>,
+}
+
+impl Slots {
+    pub(super) fn new(shards: u16) -> Self {
+        Slots { by_run: vec![Vec::new(); usize::from(shards)], ..Slots::default() }
+    }
+
+    pub(super) fn take(&mut self, shard: ShardId, run: RunIx) -> Slot {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Entry { life: 0, place: None });
+            self.entries.len() as u32 - 1
+        });
+        debug_assert!(index <= INDEX_MASK);
+        let entry = &mut self.entries[index as usize];
+        entry.place = Some((shard, run));
+        let slot = Slot(u32::from(entry.life) << INDEX_BITS | index);
+        let runs = &mut self.by_run[usize::from(shard.0)];
+        if runs.len() <= run.0 as usize {
+            runs.resize(run.0 as usize + 1, None);
+        }
+        runs[run.0 as usize] = Some(slot);
+        slot
+    }
+
+    pub(super) fn place(&self, slot: Slot) -> Option<(ShardId, RunIx)> {
+        let entry = self.entries.get((slot.0 & INDEX_MASK) as usize)?;
+        if u32::from(entry.life) == slot.0 >> INDEX_BITS { entry.place } else { None }
+    }
+
+    pub(super) fn slot(&self, shard: ShardId, run: RunIx) -> Option<Slot> {
+        self.by_run[usize::from(shard.0)].get(run.0 as usize).copied().flatten()
+    }
+
+    pub(super) fn free(&mut self, slot: Slot) {
+        let Some((shard, run)) = self.place(slot) else { return };
+        let index = slot.0 & INDEX_MASK;
+        let entry = &mut self.entries[index as usize];
+        entry.place = None;
+        entry.life = entry.life.wrapping_add(1);
+        self.free.push(index);
+        self.by_run[usize::from(shard.0)][run.0 as usize] = None;
+    }
+}
+
+impl ForeignEngine {
+    fn place(&self, slot: Slot) -> Result<(ShardId, RunIx), Halt> {
+        self.slots.place(slot).ok_or(Halt::Dead)
+    }
+
+    /// The code can go no further: takes the next delivery, if there is one. Ends the turn.
+    pub fn quiescent(&mut self, slot: Slot) -> Result<Option<Delivery>, Halt> {
+        let (shard, run) = self.place(slot)?;
+        let delivery = self.group.with(shard, |cell, work| cell.shard.quiescent(work, run));
+        if delivery.is_some() {
+            self.group.appended();
+        }
+        Ok(delivery)
+    }
+
+    /// The payload of what was delivered last. For the end of a child it begins with the status code and a separator.
+    pub fn payload(&self, slot: Slot) -> Result<String, Halt> {
+        let (shard, run) = self.place(slot)?;
+        Ok(self.group.with(shard, |cell, _| {
+            let (status, payload) = cell.shard.payload(run);
+            let text = String::from_utf8_lossy(payload);
+            match status {
+                None => text.into_owned(),
+                Some(status) => format!("{}{}{text}", status.code(), super::events::FIELD),
+            }
+        }))
+    }
+
+    /// The time of the delivery whose turn it is, in ms since 1970.
+    pub fn turn_ms(&self, slot: Slot) -> Result<i64, Halt> {
+        let (shard, run) = self.place(slot)?;
+        Ok(self.group.with(shard, |cell, _| cell.shard.turn_ms(run)))
+    }
+
+    /// Whether recorded results are being given back.
+    pub fn is_replaying(&self, slot: Slot) -> Result<bool, Halt> {
+        let (shard, run) = self.place(slot)?;
+        Ok(self.group.with(shard, |cell, _| cell.shard.is_replaying(run)))
+    }
+
+    /// The code asks for a step.
+    pub fn open_step(&mut self, slot: Slot, seq: Seq, name: &str, mode: StepMode) -> Result<StepAnswer, Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, work| cell.shard.open_step(work, run, seq, name, mode))
+    }
+
+    /// The code sleeps, until a time or for a time.
+    pub fn open_timer(&mut self, slot: Slot, seq: Seq, value_ms: i64, is_absolute: bool) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, work| cell.shard.open_timer(work, run, seq, value_ms, is_absolute))
+    }
+
+    /// The code waits for a signal. `true`: one was there, see [`ForeignEngine::payload`].
+    pub fn open_wait(&mut self, slot: Slot, seq: Seq, name: &str, timeout_ms: Option<i64>) -> Result<bool, Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, work| cell.shard.open_wait(work, run, seq, name, timeout_ms))
+    }
+
+    /// The code waits for a condition, which the host evaluates.
+    pub fn open_condition(&mut self, slot: Slot, seq: Seq, timeout_ms: Option<i64>) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, work| cell.shard.open_condition(work, run, seq, timeout_ms))
+    }
+
+    /// Takes back a wait whose iterator was closed, or a condition that became true.
+    pub fn withdraw(&mut self, slot: Slot, seq: Seq) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, _| cell.shard.withdraw(run, seq))
+    }
+
+    /// The code starts a child. Its keys come from the parent's and its place, so that a replay would give the same.
+    pub fn open_child(&mut self, slot: Slot, seq: Seq, child: ChildSpec<'_>) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, work| {
+            let parent = cell.shard.view(run).key_root;
+            let child = ChildSpec { key_root: super::foreign::child_root(parent, seq), ..child };
+            cell.shard.open_child(work, run, seq, child)
+        })
+    }
+
+    /// The code addresses another workflow. Only a watch stays open.
+    pub fn open_send(
+        &mut self,
+        slot: Slot,
+        seq: Seq,
+        id: &str,
+        target: Option<RunNo>,
+        what: Sending<'_>,
+    ) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, work| cell.shard.open_send(work, run, seq, id, target, what))
+    }
+
+    /// A step's body returned. An attempt that does not count any more changes nothing.
+    pub fn complete(&mut self, slot: Slot, seq: Seq, attempt: u32, payload: &[u8]) -> Result<bool, Halt> {
+        let (shard, run) = self.place(slot)?;
+        let counts = self.group.with(shard, |cell, work| cell.shard.complete(work, run, seq, attempt, payload));
+        Ok(counts)
+    }
+
+    /// A step's body failed for good. An attempt that does not count any more changes nothing.
+    pub fn fail(&mut self, slot: Slot, seq: Seq, attempt: u32, failure: &[u8]) -> Result<bool, Halt> {
+        let (shard, run) = self.place(slot)?;
+        Ok(self.group.with(shard, |cell, work| cell.shard.fail(work, run, seq, attempt, failure)))
+    }
+
+    /// A step's body failed: again after a time, or paused (`None`) until somebody resumes the run.
+    pub fn retry(
+        &mut self,
+        slot: Slot,
+        seq: Seq,
+        attempt: u32,
+        after_ms: Option<i64>,
+        failure: &[u8],
+    ) -> Result<bool, Halt> {
+        let (shard, run) = self.place(slot)?;
+        Ok(self.group.with(shard, |cell, work| {
+            let retry = after_ms.map_or(Retry::Paused, |after_ms| Retry::At(work.now_ms.saturating_add(after_ms)));
+            cell.shard.retry(work, run, seq, attempt, retry, failure)
+        }))
+    }
+
+    /// A running body says that it lives, and perhaps how far it is.
+    pub fn heartbeat(&mut self, slot: Slot, seq: Seq, attempt: u32, details: Option<&[u8]>) -> Result<bool, Halt> {
+        let (shard, run) = self.place(slot)?;
+        Ok(self.group.with(shard, |cell, work| cell.shard.heartbeat(work, run, seq, attempt, details)))
+    }
+
+    /// Limits a running attempt: its time, and its silence.
+    pub fn watch_attempt(
+        &mut self,
+        slot: Slot,
+        seq: Seq,
+        attempt: u32,
+        timeout_ms: Option<i64>,
+        heartbeat_ms: Option<i64>,
+    ) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, work| {
+            cell.shard.watch_attempt(work.now_ms, run, seq, attempt, timeout_ms, heartbeat_ms);
+        });
+        Ok(())
+    }
+
+    /// The code returned or threw. The slot is free afterwards.
+    pub fn finish(&mut self, slot: Slot, status: Status, payload: &[u8]) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, work| cell.shard.finish(work, run, status, payload))?;
+        self.slots.free(slot);
+        Ok(())
+    }
+
+    /// The host found the code breaking a rule: nothing of it runs on, others do.
+    pub fn stuck(&mut self, slot: Slot, message: &str) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, work| cell.shard.mark_stuck(work, run, message));
+        Ok(())
+    }
+
+    /// Why a run is stuck; empty if it is not.
+    pub fn mismatch(&self, slot: Slot) -> Result<String, Halt> {
+        let (shard, run) = self.place(slot)?;
+        Ok(self.group.with(shard, |cell, _| cell.shard.stuck_message(run).unwrap_or_default().to_owned()))
+    }
+
+    /// What has to be durable for everything that the run's shard has recorded so far.
+    pub fn last(&self, slot: Slot) -> Result<Lsn, Halt> {
+        let (shard, _) = self.place(slot)?;
+        Ok(self.group.with(shard, |cell, _| cell.shard.last()))
+    }
+}

@@ -1,0 +1,115 @@
+//! A shard with what surrounds it while it runs: what it holds back for the disk, what it has to tell its host.
+
+use super::held::Held;
+use crate::machine::{RunIx, Shard};
+use crate::record::{Seq, ShardId, Status};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Names an outstanding request; chosen by the host.
+pub type Token = u32;
+
+/// What waits for the disk.
+#[derive(Debug)]
+pub enum Output {
+    /// The request is recorded.
+    Ack(Token),
+    /// The answer to a request.
+    Reply(Token, String),
+    /// How a run ended, for a request that waits for it.
+    Result(Token, Status, Box<[u8]>),
+    /// The body of a step may run.
+    Attempt(RunIx, Seq),
+    /// A run ended, for listeners.
+    Notice(RunIx),
+    /// A message has its record: its sender may forget it.
+    Applied {
+        /// Who sent it.
+        sender: ShardId,
+        /// Its number.
+        number: u64,
+    },
+    /// A message may leave for a shard that does not share the log.
+    Remote(crate::machine::Message),
+}
+
+/// What the host of the shard's code has to do, or is told.
+#[derive(Debug)]
+pub enum HostEvent {
+    /// The run's code waits and has something to look at.
+    Wake(RunIx),
+    /// The body of this step may run now.
+    Attempt(RunIx, Seq),
+    /// The limit of this attempt is over; `true`: its own, `false`: it was silent for too long.
+    Overdue(RunIx, Seq, u32, bool),
+    /// The run's code is to be dropped: it ended from outside, or is tried anew.
+    Dropped(RunIx),
+    /// The run is stuck from now on.
+    Stuck(RunIx),
+    /// A request is recorded and durable.
+    Ack(Token),
+    /// The answer to a request.
+    Reply(Token, String),
+    /// How a run ended.
+    Result(Token, Status, Box<[u8]>),
+    /// A run ended, durably.
+    Ended(RunIx),
+}
+
+/// A shard as the group keeps it, behind its lock.
+#[derive(Debug)]
+pub struct ShardCell {
+    /// Its state.
+    pub shard: Shard,
+    /// What waits for the disk.
+    pub held: Held<Output>,
+    /// For the host, in order.
+    pub events: VecDeque<HostEvent>,
+    /// Runs whose code should be in memory and is not.
+    pub to_load: VecDeque<RunIx>,
+    /// Requests that wait for the end of a run.
+    pub waiters: BTreeMap<RunIx, Vec<Token>>,
+    /// Whether ends of runs are told to listeners.
+    pub has_listeners: bool,
+}
+
+impl ShardCell {
+    pub(super) fn new(shard: Shard) -> Self {
+        ShardCell {
+            shard,
+            held: Held::default(),
+            events: VecDeque::new(),
+            to_load: VecDeque::new(),
+            waiters: BTreeMap::new(),
+            has_listeners: false,
+        }
+    }
+
+    /// A request waits for the end of a run: answered when that is durable, also if it has ended already.
+    pub fn await_end(&mut self, run: RunIx, token: Token) {
+        match self.shard.outcome(run) {
+            Some((status, payload, lsn)) => self.held.hold(lsn, Output::Result(token, status, payload.into())),
+            None => self.waiters.entry(run).or_default().push(token),
+        }
+    }
+
+    /// A request is not waited for any more.
+    pub fn forget(&mut self, token: Token) {
+        self.waiters.retain(|_, tokens| {
+            tokens.retain(|waiting| *waiting != token);
+            !tokens.is_empty()
+        });
+        self.held.retain(|output| {
+            !matches!(output, Output::Result(held, ..) | Output::Reply(held, _) | Output::Ack(held) if *held == token)
+        });
+    }
+
+    pub(super) fn run_ended(&mut self, run: RunIx) {
+        let Some((status, payload, lsn)) = self.shard.outcome(run) else { return };
+        for token in self.waiters.remove(&run).into_iter().flatten() {
+            self.held.hold(lsn, Output::Result(token, status, payload.into()));
+        }
+        if self.has_listeners {
+            self.held.hold(lsn, Output::Notice(run));
+        }
+    }
+}

@@ -1,0 +1,505 @@
+//! Everything of one directory in one process: the log, all shards, each behind its own lock, the flusher.
+
+use super::cell::{HostEvent, Output, ShardCell};
+use super::clock::Clock;
+use super::flusher::{FlushMode, Flusher};
+use crate::log::{Log, LogError, LogOptions, LogState, Storage};
+use crate::machine::{Effect, Message, Shard, Sink, Work};
+use crate::record::{Lsn, ShardId, Source};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How a directory is opened.
+pub struct GroupOptions {
+    /// Where the log lives.
+    pub storage: Arc<dyn Storage>,
+    /// How the log is laid out.
+    pub log: LogOptions,
+    /// Shards of a new directory. An existing one keeps its own count.
+    pub shards: u16,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// Where the log is written; `None`: chosen from the cores.
+    pub flush: Option<FlushMode>,
+    /// The storage needs no waiting: it is memory.
+    pub is_memory: bool,
+    /// Carries messages to shards of other processes.
+    pub relay: Option<Arc<dyn Relay>>,
+}
+
+/// Carries messages to shards that are not in this process. May drop and repeat them, never reorder those of one
+/// sender to one receiver.
+pub trait Relay: Send + Sync {
+    /// Whether a shard is elsewhere.
+    fn is_remote(&self, shard: ShardId) -> bool;
+    /// Takes a message whose sender's record is durable.
+    fn send(&self, message: &Message);
+}
+
+/// What opening found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Opened {
+    /// The directory was new.
+    pub is_new: bool,
+    /// The last close was orderly.
+    pub is_clean: bool,
+    /// Records read.
+    pub records: u64,
+    /// Bytes of an unfinished write that were put aside.
+    pub torn_bytes: u64,
+    /// Runs that have not ended.
+    pub open_runs: usize,
+}
+
+/// Why a directory cannot be opened.
+#[derive(Debug)]
+pub enum GroupError {
+    /// The log's own reason.
+    Log(LogError),
+    /// A record cannot be understood.
+    Record(Lsn, String),
+    /// The directory belongs to another shard count, or the count is out of range.
+    Shards(String),
+}
+
+impl fmt::Display for GroupError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GroupError::Log(error) => error.fmt(formatter),
+            GroupError::Record(lsn, text) => write!(formatter, "record {lsn} cannot be understood: {text}"),
+            GroupError::Shards(text) => formatter.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for GroupError {}
+
+impl From<LogError> for GroupError {
+    fn from(error: LogError) -> Self {
+        GroupError::Log(error)
+    }
+}
+
+/// What other threads and ticks look at without the shard's lock.
+struct Gauge {
+    /// It has events, loads or releasable outputs that a tick has not seen.
+    is_dirty: AtomicBool,
+    /// The LSN that the first held output waits for; `u64::MAX`: none.
+    wanted: AtomicU64,
+    /// When something falls due, in ms since 1970; `i64::MAX`: never.
+    due_ms: AtomicI64,
+    open_runs: AtomicUsize,
+}
+
+/// The group.
+pub struct Group {
+    log: Arc<Log>,
+    shards: Vec<Mutex<ShardCell>>,
+    gauges: Vec<Gauge>,
+    clock: Clock,
+    flusher: Arc<Flusher>,
+    relay: Option<Arc<dyn Relay>>,
+    /// Numbers for records that a poisoned log did not take: nothing rests on them, nothing is released for them.
+    void: AtomicU64,
+    opened: Opened,
+}
+
+/// Where the records of a shard go.
+struct LogSink<'a> {
+    log: &'a Log,
+    source: Source,
+    void: &'a AtomicU64,
+}
+
+impl Sink for LogSink<'_> {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        self.log
+            .append(self.source, record)
+            .unwrap_or_else(|_| Lsn(VOID + self.void.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
+/// LSNs from here on are never durable.
+const VOID: u64 = 1 << 52;
+
+impl Group {
+    /// Opens a directory and takes every record back. On return everything that was read is durable.
+    pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
+        let GroupOptions { storage, log: log_options, shards, clock, flush, is_memory, relay } = options;
+        let mut count = shards;
+        let mut machines: Vec<Shard> = Vec::new();
+        let mut fault = None;
+        let (log, opened) = Log::open(storage, log_options, &mut |lsn, source, bytes| {
+            if fault.is_some() {
+                return Ok(());
+            }
+            let result = match source {
+                Source::Scheduler => read_settings(bytes).map(|stored| {
+                    count = stored;
+                    machines = (0..stored).map(|id| Shard::new(ShardId(id), stored)).collect();
+                }),
+                Source::Shard(id) => match machines.get_mut(usize::from(id.0)) {
+                    Some(shard) => shard.restore(lsn, bytes).map_err(|error| error.to_string()),
+                    None => Err(format!("it belongs to shard {id} of {}", machines.len())),
+                },
+            };
+            if let Err(text) = result {
+                fault = Some((lsn, text));
+            }
+            Ok(())
+        })?;
+        if let Some((lsn, text)) = fault {
+            return Err(GroupError::Record(lsn, text));
+        }
+        if machines.is_empty() {
+            if count == 0 || count > SHARDS_MAX {
+                return Err(GroupError::Shards(format!("a directory has 1 to {SHARDS_MAX} shards, not {count}")));
+            }
+            log.append(Source::Scheduler, &settings(count))?;
+            log.flush()?;
+            machines = (0..count).map(|id| Shard::new(ShardId(id), count)).collect();
+        }
+        let log = Arc::new(log);
+        let group = Group {
+            flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory)),
+            gauges: machines.iter().map(|_| Gauge::new()).collect(),
+            opened: Opened {
+                is_new: opened.created,
+                is_clean: opened.clean,
+                records: opened.records,
+                torn_bytes: opened.torn_bytes,
+                open_runs: machines.iter().map(Shard::open_count).sum(),
+            },
+            shards: machines.into_iter().map(|shard| Mutex::new(ShardCell::new(shard))).collect(),
+            log,
+            clock,
+            relay,
+            void: AtomicU64::new(0),
+        };
+        group.resume();
+        Ok(group)
+    }
+
+    /// Asks for the code of every open run, and sends again what was not acknowledged.
+    fn resume(&self) {
+        let count = self.shards.len();
+        let applied: Vec<Vec<u64>> = (0..count)
+            .map(|receiver| {
+                let cell = self.shards[receiver].lock();
+                (0..count).map(|sender| cell.shard.applied_from(ShardId(sender as u16))).collect()
+            })
+            .collect();
+        for sender in 0..count {
+            let id = ShardId(sender as u16);
+            self.visit(id, |cell, _| {
+                for (receiver, applied) in applied.iter().enumerate() {
+                    cell.shard.acknowledge(ShardId(receiver as u16), applied[sender]);
+                }
+            });
+        }
+        for sender in 0..count {
+            let id = ShardId(sender as u16);
+            let is_clean = self.opened.is_clean || self.opened.is_new;
+            let waiting = self.visit(id, |cell, work| {
+                cell.shard.restored(is_clean, work.effects);
+                cell.shard.unacknowledged().collect::<Vec<_>>()
+            });
+            self.deliver(waiting.into());
+        }
+    }
+
+    /// What opening found.
+    #[must_use]
+    pub fn opened(&self) -> Opened {
+        self.opened
+    }
+
+    /// Number of shards.
+    #[must_use]
+    pub fn shard_count(&self) -> u16 {
+        self.shards.len() as u16
+    }
+
+    /// The shard of a workflow id.
+    #[must_use]
+    pub fn shard_of(&self, workflow_id: &str) -> ShardId {
+        crate::record::shard_of(workflow_id, self.shard_count())
+    }
+
+    /// Runs of all shards that have not ended.
+    #[must_use]
+    pub fn open_runs(&self) -> usize {
+        self.gauges.iter().map(|gauge| gauge.open_runs.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The group's clock.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// What is durable.
+    #[must_use]
+    pub fn durable(&self) -> Lsn {
+        self.log.durable()
+    }
+
+    /// The newest record of any shard.
+    #[must_use]
+    pub fn last(&self) -> Lsn {
+        self.log.last()
+    }
+
+    /// Whether new commands are taken: refuses on a full disk and after poison, before anything is appended.
+    pub fn admits(&self) -> Result<(), LogError> {
+        self.log.admits()
+    }
+
+    /// State of the log.
+    #[must_use]
+    pub fn log_state(&self) -> LogState {
+        self.log.state()
+    }
+
+    /// Where the log is written.
+    #[must_use]
+    pub fn flush_mode(&self) -> FlushMode {
+        self.flusher.mode()
+    }
+
+    /// Flushes since the open, and the moving average of their time.
+    #[must_use]
+    pub fn flush_figures(&self) -> (u64, Duration) {
+        self.flusher.figures()
+    }
+
+    /// Has `wake` called, from any thread and without a lock held, when more has become durable or the log has failed.
+    pub fn on_progress(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        self.log.on_progress(wake);
+    }
+
+    /// The host goes on with its code after appending.
+    pub fn appended(&self) {
+        self.flusher.appended();
+    }
+
+    /// The host has nothing else to do. Returns what is durable.
+    pub fn idle(&self) -> Lsn {
+        self.flusher.idle()
+    }
+
+    /// Writes everything on this thread.
+    pub fn flush(&self) {
+        self.flusher.flush();
+    }
+
+    /// Does a piece of work on a shard, under its lock, and what follows from it after the lock is released.
+    pub fn with<R>(&self, shard: ShardId, work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R) -> R {
+        let mut outgoing = VecDeque::new();
+        let result = self.visit_into(shard, &mut outgoing, work);
+        if !outgoing.is_empty() {
+            self.deliver(outgoing);
+        }
+        result
+    }
+
+    /// Work whose messages have been sent before, or that has none.
+    fn visit<R>(&self, shard: ShardId, work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R) -> R {
+        let mut outgoing = VecDeque::new();
+        self.visit_into(shard, &mut outgoing, work)
+    }
+
+    fn visit_into<R>(
+        &self,
+        shard: ShardId,
+        outgoing: &mut VecDeque<Message>,
+        work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R,
+    ) -> R {
+        let index = usize::from(shard.0);
+        let mut cell = self.shards[index].lock();
+        let mut effects = Vec::new();
+        let mut sink = LogSink { log: &self.log, source: Source::Shard(shard), void: &self.void };
+        let mut context = Work { now_ms: self.clock.now_ms(), log: &mut sink, effects: &mut effects };
+        let result = work(&mut cell, &mut context);
+        let is_changed = !effects.is_empty();
+        for effect in effects {
+            self.route(&mut cell, effect, outgoing);
+        }
+        self.gauges[index].read(&cell, is_changed);
+        result
+    }
+
+    fn route(&self, cell: &mut ShardCell, effect: Effect, outgoing: &mut VecDeque<Message>) {
+        match effect {
+            Effect::Load(run) => cell.to_load.push_back(run),
+            Effect::Wake(run) => cell.events.push_back(HostEvent::Wake(run)),
+            Effect::Attempt { run, seq, gate } => cell.held.hold(gate, Output::Attempt(run, seq)),
+            Effect::Overdue { run, seq, attempt, is_timeout } => {
+                cell.events.push_back(HostEvent::Overdue(run, seq, attempt, is_timeout));
+            }
+            Effect::Ended { run, was_loaded } => {
+                if was_loaded {
+                    cell.events.push_back(HostEvent::Dropped(run));
+                }
+                cell.run_ended(run);
+            }
+            Effect::Dropped(run) => cell.events.push_back(HostEvent::Dropped(run)),
+            Effect::Stuck(run) => cell.events.push_back(HostEvent::Stuck(run)),
+            Effect::Post(message) => {
+                if self.relay.as_ref().is_some_and(|relay| relay.is_remote(message.to)) {
+                    cell.held.hold(message.lsn, Output::Remote(message));
+                } else if !cfg!(fusee_mutant = "outbox_entry_dropped") {
+                    outgoing.push_back(message);
+                }
+            }
+        }
+    }
+
+    /// Applies messages to their shards, one lock at a time, and those that follow from them. They share the log with
+    /// their senders' records and come after them in it, so none of them waits for the disk: law 3.
+    fn deliver(&self, mut messages: VecDeque<Message>) {
+        while let Some(message) = messages.pop_front() {
+            self.receive_into(&message, &mut messages);
+        }
+    }
+
+    /// Takes a message from a shard of another process. The sender may be told by `Relay` once it is applied and durable.
+    pub fn receive(&self, message: &Message) {
+        let mut outgoing = VecDeque::new();
+        self.receive_into(message, &mut outgoing);
+        self.deliver(outgoing);
+    }
+
+    fn receive_into(&self, message: &Message, outgoing: &mut VecDeque<Message>) {
+        self.visit_into(message.to, outgoing, |cell, work| {
+            if cell.shard.handle_message(work, message) {
+                let applied = Output::Applied { sender: message.from, number: message.number };
+                cell.held.hold(cell.shard.last(), applied);
+            }
+        });
+    }
+
+    /// A shard of another process has a message of ours on disk.
+    pub fn acknowledge(&self, sender: ShardId, receiver: ShardId, number: u64) {
+        self.visit(sender, |cell, _| cell.shard.acknowledge(receiver, number));
+    }
+
+    /// Whether a shard has something for its host: events, due timers, outputs whose records are durable.
+    #[must_use]
+    pub fn needs_tick(&self, shard: ShardId) -> bool {
+        let gauge = &self.gauges[usize::from(shard.0)];
+        gauge.is_dirty.load(Ordering::Acquire)
+            || gauge.wanted.load(Ordering::Acquire) <= self.durable().0
+            || gauge.due_ms.load(Ordering::Acquire) <= self.clock.now_ms()
+    }
+
+    /// Does what is due in a shard and releases what is durable, then hands the shard to `take`, which takes its events.
+    pub fn tick(&self, shard: ShardId, take: impl FnOnce(&mut ShardCell, &mut Work<'_>)) {
+        self.gauges[usize::from(shard.0)].is_dirty.store(false, Ordering::Release);
+        let mut applied = Vec::new();
+        let mut remote = Vec::new();
+        let durable = self.durable();
+        self.with(shard, |cell, work| {
+            if cell.shard.next_due_ms().is_some_and(|due_ms| due_ms <= work.now_ms) {
+                cell.shard.handle_due(work);
+            }
+            while let Some(output) = cell.held.release(durable) {
+                match output {
+                    Output::Ack(token) => cell.events.push_back(HostEvent::Ack(token)),
+                    Output::Reply(token, text) => cell.events.push_back(HostEvent::Reply(token, text)),
+                    Output::Result(token, status, payload) => {
+                        cell.events.push_back(HostEvent::Result(token, status, payload));
+                    }
+                    Output::Attempt(run, seq) => cell.events.push_back(HostEvent::Attempt(run, seq)),
+                    Output::Notice(run) => cell.events.push_back(HostEvent::Ended(run)),
+                    Output::Applied { sender, number } => applied.push((sender, number)),
+                    Output::Remote(message) => remote.push(message),
+                }
+            }
+            take(cell, work);
+        });
+        for (sender, number) in applied {
+            self.acknowledge(sender, shard, number);
+        }
+        if let Some(relay) = &self.relay {
+            for message in &remote {
+                relay.send(message);
+            }
+        }
+    }
+
+    /// The earliest time at which something falls due, in ms since 1970.
+    #[must_use]
+    pub fn next_due_ms(&self) -> Option<i64> {
+        let due_ms = self.gauges.iter().map(|gauge| gauge.due_ms.load(Ordering::Acquire)).min()?;
+        (due_ms != i64::MAX).then_some(due_ms)
+    }
+
+    /// The lowest LSN that something held back waits for.
+    #[must_use]
+    pub fn wanted(&self) -> Option<Lsn> {
+        let wanted = self.gauges.iter().map(|gauge| gauge.wanted.load(Ordering::Acquire)).min()?;
+        (wanted != u64::MAX).then_some(Lsn(wanted))
+    }
+
+    /// Flushes, seals and lets go of the directory. Whoever still waits is not answered.
+    pub fn close(&self) -> Result<(), LogError> {
+        let closed = self.log.close();
+        self.flusher.join();
+        closed
+    }
+
+    /// Lets go of the directory as a killed process would: nothing more is written.
+    pub fn abandon(&self) {
+        self.log.abandon();
+        self.flusher.join();
+    }
+}
+
+impl Gauge {
+    fn new() -> Self {
+        Gauge { is_dirty: AtomicBool::new(true), wanted: AtomicU64::new(u64::MAX), due_ms: AtomicI64::new(i64::MAX), open_runs: AtomicUsize::new(0) }
+    }
+
+    fn read(&self, cell: &ShardCell, is_changed: bool) {
+        if is_changed {
+            self.is_dirty.store(true, Ordering::Release);
+        }
+        self.wanted.store(cell.held.first().map_or(u64::MAX, |lsn| lsn.0), Ordering::Release);
+        self.due_ms.store(cell.shard.next_due_ms().unwrap_or(i64::MAX), Ordering::Release);
+        self.open_runs.store(cell.shard.open_count(), Ordering::Relaxed);
+    }
+}
+
+/// A directory has at most so many shards.
+const SHARDS_MAX: u16 = 1_024;
+
+/// The first record of a directory: its shard count, as a record of the scheduler's source.
+fn settings(shard_count: u16) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = crate::record::Writer::new(&mut bytes);
+    writer.byte(SETTINGS);
+    writer.number(u64::from(shard_count));
+    bytes
+}
+
+fn read_settings(bytes: &[u8]) -> Result<u16, String> {
+    let mut reader = crate::record::Reader::new(bytes);
+    let count = (|| {
+        let kind = reader.byte()?;
+        let count = reader.number()?;
+        Ok::<_, crate::record::DecodeError>((kind, count))
+    })()
+    .map_err(|error| error.to_string())?;
+    match count {
+        (SETTINGS, count) if (1..=u64::from(SHARDS_MAX)).contains(&count) => Ok(count as u16),
+        (kind, count) => Err(format!("settings of kind {kind} with {count} shards")),
+    }
+}
+
+/// Kind of the settings record.
+const SETTINGS: u8 = 1;
