@@ -85,6 +85,10 @@ export default tseslint.config(
     rules: { 'no-undef': 'off', 'no-unused-vars': 'off', 'no-redeclare': 'off' },
   },
   {
+    files: ['__test__/types/**/*.ts'],
+    rules: { 'no-unreachable': 'off' },
+  },
+  {
     files: ['js/**/*.ts'],
     extends: [tseslint.configs.recommendedTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
@@ -98,6 +102,10 @@ export default tseslint.config(
       eqeqeq: ['error', 'always'],
       'no-console': 'error',
     },
+  },
+  {
+    files: ['js/native.ts'],
+    rules: { '@typescript-eslint/no-require-imports': 'off' },
   },
   {
     files: ['js/**/*.ts'],
