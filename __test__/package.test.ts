@@ -75,6 +75,40 @@ describe('the package', () => {
   });
 });
 
+describe('the crates', () => {
+  interface Crate {
+    name: string;
+    license: string | null;
+    source: string | null;
+  }
+
+  const cargo = (...args: string[]): string =>
+    execFileSync('cargo', args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28 });
+
+  const permissive = ['MIT', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'Zlib', 'Unicode-3.0', 'CC0-1.0'];
+
+  /** Whether one of the licences offered will do; where several apply together, all of them. */
+  const isPermissive = (expression: string): boolean =>
+    expression
+      .replaceAll(/[()]/g, '')
+      .split(/ OR |\//)
+      .some((offer) => offer.split(' AND ').every((licence) => permissive.includes(licence.trim())));
+
+  test('have licences that let anybody use them, and come from the one registry', () => {
+    const { packages } = JSON.parse(cargo('metadata', '--format-version=1', '--locked')) as { packages: Crate[] };
+    const sources = new Set(packages.map(({ source }) => source).filter((source) => source !== null));
+    expect([...sources]).toEqual([expect.stringMatching(/^registry\+/)]);
+    const unfit = packages.filter(({ license }) => license === null || !isPermissive(license));
+    expect(unfit.map(({ name, license }) => `${name}: ${license}`)).toEqual([]);
+  });
+
+  test('of the engine are at most 25, transitive ones included', () => {
+    const lines = cargo('tree', '--locked', '--edges=normal', '--prefix=none', '--format={p}').trim().split('\n');
+    const names = new Set(lines.map((line) => line.split(' ')[0]).filter((name) => name !== 'fusee'));
+    expect([...names].slice(25)).toEqual([]);
+  });
+});
+
 describe('the build of the addon without cargo', () => {
   const addon = readdirSync(root).find((name) => /^fusee\..+\.node$/.test(name)) ?? 'fusee.none.node';
   let checkout: string;
