@@ -1,0 +1,25 @@
+'use strict';
+
+/** @type {import('jest').Config} */
+module.exports = {
+  testEnvironment: 'node',
+  testMatch: ['<rootDir>/__test__/**/*.test.ts'],
+  testPathIgnorePatterns: ['<rootDir>/__test__/types/', '<rootDir>/__test__/fixtures/'],
+  modulePathIgnorePatterns: ['<rootDir>/target/', '<rootDir>/dist/'],
+  moduleNameMapper: {
+    '^fusee$': '<rootDir>/js/index.ts',
+    '^fusee/testing$': '<rootDir>/js/testing.ts',
+  },
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      {
+        jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
+        module: { type: 'commonjs' },
+        sourceMaps: 'inline',
+      },
+    ],
+  },
+  testTimeout: 30_000,
+  maxWorkers: 2,
+};
