@@ -2,13 +2,11 @@
 
 use super::config::{Config, Durability};
 use super::error::{EngineError, ErrorCode};
-use super::events::{EventKind, Events, FIELD, fields};
+use super::events::{EventKind, Events, fields};
 use super::host::{Slot, Slots};
 use crate::log::LogState;
 use crate::machine::{Explanation, Filter, RunIx, RunView, StartCommand, Target};
-use crate::record::{
-    IdConflict, IdReuse, Lsn, NewRun, Record, Seq, ShardId, Status, parse_run_id, run_id,
-};
+use crate::record::{IdConflict, IdReuse, Lsn, NewRun, Record, Seq, ShardId, Status, parse_run_id, run_id};
 use crate::runtime::{Clock, Group, GroupOptions, HostEvent, Opened, Output, ShardCell, Token};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +66,6 @@ pub struct ForeignEngine {
     unregistered: BTreeMap<String, usize>,
     /// The shard that the next tick visits first.
     first: usize,
-    events: Events,
     has_failed: bool,
     is_closed: bool,
     has_listeners: bool,
@@ -88,7 +85,6 @@ impl ForeignEngine {
             waker,
             unregistered: BTreeMap::new(),
             first: 0,
-            events: Events::default(),
             has_failed: false,
             is_closed: false,
             has_listeners: false,
@@ -145,7 +141,6 @@ impl ForeignEngine {
         self.group = Self::open_group(&self.config, &self.waker)?;
         self.slots = Slots::new(self.group.shard_count());
         self.unregistered.clear();
-        self.events = Events::default();
         self.has_failed = false;
         self.listen(self.has_listeners);
         Ok(())
@@ -218,7 +213,6 @@ impl ForeignEngine {
     pub fn tick(&mut self, events: &mut Events) -> bool {
         self.waker.is_armed.store(false, Ordering::Release);
         self.check_health(events);
-        std::mem::swap(events, &mut self.events);
         let count = usize::from(self.group.shard_count());
         let mut has_more = false;
         // Messages between shards may make one dirty that was visited already.
@@ -247,10 +241,6 @@ impl ForeignEngine {
             self.has_failed = true;
             let text = fields(&[ErrorCode::Storage.text(), &error.to_string()]);
             events.push(EventKind::Failed, 0, 0, text);
-        }
-        if !events.is_empty() {
-            // `tick` swaps the two: keep what was pushed.
-            std::mem::swap(events, &mut self.events);
         }
     }
 
@@ -387,8 +377,13 @@ impl ForeignEngine {
     /// `token` gets rows of the run's records, from the `from`-th on, at most `limit` of them.
     pub fn history(&mut self, token: Token, run: Run<'_>, from: usize, limit: usize) -> Result<(), EngineError> {
         self.read(run, |cell, index| {
-            let rows: Vec<String> =
-                cell.shard.history(index).skip(from).take(limit).map(|entry| history_row(entry.lsn, &entry.record)).collect();
+            let rows: Vec<String> = cell
+                .shard
+                .history(index)
+                .skip(from)
+                .take(limit)
+                .map(|entry| history_row(entry.lsn, &entry.record))
+                .collect();
             cell.held.hold(cell.shard.last(), Output::Reply(token, rows.join(&super::events::ROW.to_string())));
         })
     }
@@ -421,7 +416,8 @@ impl ForeignEngine {
                 let views = cell.shard.views().map(|(_, view)| view);
                 let page = views.filter(|view| filter.admits(view)).filter_map(|view| {
                     let key = (view.created_ms, shard.0, view.no.0);
-                    let is_after = cursor.is_none_or(|cursor| if is_newest_first { key < cursor } else { key > cursor });
+                    let is_after =
+                        cursor.is_none_or(|cursor| if is_newest_first { key < cursor } else { key > cursor });
                     is_after.then(|| (key, row(shard, &view)))
                 });
                 rows.extend(page);
@@ -501,9 +497,9 @@ impl ForeignEngine {
             ("log.flush_average_us".to_owned(), average.as_micros() as u64),
         ];
         for shard in self.shard_ids() {
-            let (metrics, open, unacknowledged) = self
-                .group
-                .with(shard, |cell, _| (cell.shard.metrics(), cell.shard.open_count(), cell.shard.unacknowledged_count()));
+            let (metrics, open, unacknowledged) = self.group.with(shard, |cell, _| {
+                (cell.shard.metrics(), cell.shard.open_count(), cell.shard.unacknowledged_count())
+            });
             for (name, value) in [
                 ("open_runs", open as u64),
                 ("unacknowledged_messages", unacknowledged as u64),
@@ -582,7 +578,10 @@ impl ForeignEngine {
         if id.is_empty() || id.len() > ID_BYTES_MAX || id.chars().any(char::is_control) {
             return Err(EngineError::new(
                 ErrorCode::BadInput,
-                format!("an id is 1 to {ID_BYTES_MAX} bytes of text without control characters, not {} bytes", id.len()),
+                format!(
+                    "an id is 1 to {ID_BYTES_MAX} bytes of text without control characters, not {} bytes",
+                    id.len()
+                ),
             ));
         }
         Ok(self.group.admits()?)
@@ -600,7 +599,10 @@ impl ForeignEngine {
         if payload.len() > max {
             return Err(EngineError::new(
                 ErrorCode::BadInput,
-                format!("a value of {} bytes is over the limit of {max} bytes; keep it elsewhere and pass a reference", payload.len()),
+                format!(
+                    "a value of {} bytes is over the limit of {max} bytes; keep it elsewhere and pass a reference",
+                    payload.len()
+                ),
             ));
         }
         Ok(())

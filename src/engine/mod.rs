@@ -19,5 +19,7 @@ pub use foreign::{ForeignEngine, Run, StartRequest, idempotency_key};
 pub use host::{Slot, StepAnswer};
 
 pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, StepMode};
-pub use crate::record::{ChildSpec, IdConflict, IdReuse, Lsn, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status};
+pub use crate::record::{
+    ChildSpec, IdConflict, IdReuse, Lsn, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
+};
 pub use crate::runtime::{Clock, FlushMode, Relay, Token};

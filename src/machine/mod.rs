@@ -10,6 +10,9 @@
 //!
 //! It does not know where records go, which thread runs the code, or what a payload means.
 
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod code;
 mod commands;
 mod journal;

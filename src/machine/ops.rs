@@ -22,17 +22,6 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// Its word in messages and explanations.
-    pub(crate) fn label(&self) -> &'static str {
-        match self {
-            Op::Step(_) => "step",
-            Op::Timer { .. } => "sleep",
-            Op::Wait { .. } => "wait",
-            Op::Condition { .. } => "condition",
-            Op::Child => "child",
-        }
-    }
-
     /// When a timer has to fire for it, attempts aside.
     pub(crate) fn due_ms(&self) -> Option<i64> {
         match self {

@@ -685,7 +685,7 @@ fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
 
 fn code<T>(from: &mut Reader<'_>, of: impl Fn(u8) -> Option<T>) -> Result<T, DecodeError> {
     let code = from.byte()?;
-    of(code).ok_or(DecodeError::Unknown(u64::from(code)))
+    of(code).ok_or_else(|| DecodeError::Unknown(u64::from(code)))
 }
 
 fn status(from: &mut Reader<'_>) -> Result<Status, DecodeError> {

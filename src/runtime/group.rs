@@ -117,9 +117,7 @@ struct LogSink<'a> {
 
 impl Sink for LogSink<'_> {
     fn append(&mut self, record: &[u8]) -> Lsn {
-        self.log
-            .append(self.source, record)
-            .unwrap_or_else(|_| Lsn(VOID + self.void.fetch_add(1, Ordering::Relaxed)))
+        self.log.append(self.source, record).unwrap_or_else(|_| Lsn(VOID + self.void.fetch_add(1, Ordering::Relaxed)))
     }
 }
 
@@ -462,7 +460,12 @@ impl Group {
 
 impl Gauge {
     fn new() -> Self {
-        Gauge { is_dirty: AtomicBool::new(true), wanted: AtomicU64::new(u64::MAX), due_ms: AtomicI64::new(i64::MAX), open_runs: AtomicUsize::new(0) }
+        Gauge {
+            is_dirty: AtomicBool::new(true),
+            wanted: AtomicU64::new(u64::MAX),
+            due_ms: AtomicI64::new(i64::MAX),
+            open_runs: AtomicUsize::new(0),
+        }
     }
 
     fn read(&self, cell: &ShardCell, is_changed: bool) {
