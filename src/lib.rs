@@ -4,6 +4,9 @@
 //! `tests/architecture.rs` holds the code to it.
 
 pub mod engine;
+pub mod log;
 pub mod machine;
+#[cfg(feature = "node")]
+mod node;
 pub mod record;
 pub mod runtime;

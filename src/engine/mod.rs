@@ -18,6 +18,7 @@ pub use events::{Event, EventKind, Events, FIELD, ROW};
 pub use foreign::{ForeignEngine, Run, StartRequest, idempotency_key};
 pub use host::{Slot, StepAnswer};
 
+pub use crate::log::MemoryStorage;
 pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, StepMode};
 pub use crate::record::{
     ChildSpec, IdConflict, IdReuse, Lsn, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,

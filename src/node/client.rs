@@ -1,0 +1,183 @@
+//! Verbs of clients.
+
+use super::code::policies;
+use super::export::{Call, Fault, Shared, export};
+use crate::engine::{FIELD, Filter, ROW, Run, Slot, StartRequest};
+use napi::Env;
+use napi::bindgen_prelude::Object;
+use std::rc::Rc;
+
+/// Adds the verbs of clients.
+pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
+    let shared = Rc::clone(engine);
+    export(env, object, "start", move |call| {
+        let (token, result_token) = (call.get(0)?, call.get::<u32>(1)?);
+        let (id, kind, version) = (call.get::<String>(2)?, call.get::<String>(3)?, call.get(4)?);
+        let (input, flags) = (call.get::<String>(5)?, call.get(6)?);
+        let (reuse, conflict) = policies(flags)?;
+        let actor = call.optional_text(8)?;
+        let request = StartRequest {
+            id: &id,
+            kind: &kind,
+            version,
+            input: input.as_bytes(),
+            reuse,
+            conflict,
+            timeout_ms: call.optional_ms(7)?,
+            actor: actor.as_deref(),
+            result_token: (result_token != 0).then_some(result_token),
+        };
+        Ok(shared.borrow_mut().start(token, request)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "signal", move |call| {
+        let (id, run_id) = target(call)?;
+        let (name, payload) = (call.get::<String>(3)?, call.get::<String>(4)?);
+        let (dedupe, actor) = (call.optional_text(5)?, call.optional_text(6)?);
+        let run = Run { id: &id, run_id: &run_id };
+        let mut engine = shared.borrow_mut();
+        Ok(engine.signal(call.get(0)?, run, &name, payload.as_bytes(), dedupe.as_deref(), actor.as_deref())?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "cancel", move |call| {
+        let ((id, run_id), reason, actor) = (target(call)?, call.get::<String>(3)?, call.optional_text(4)?);
+        let run = Run { id: &id, run_id: &run_id };
+        Ok(shared.borrow_mut().cancel(call.get(0)?, run, &reason, actor.as_deref())?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "terminate", move |call| {
+        let ((id, run_id), reason, actor) = (target(call)?, call.get::<String>(3)?, call.optional_text(4)?);
+        let run = Run { id: &id, run_id: &run_id };
+        Ok(shared.borrow_mut().terminate(call.get(0)?, run, &reason, actor.as_deref())?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "resume", move |call| {
+        let ((id, run_id), actor) = (target(call)?, call.optional_text(3)?);
+        let run = Run { id: &id, run_id: &run_id };
+        Ok(shared.borrow_mut().resume(call.get(0)?, run, actor.as_deref())?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "result", move |call| {
+        let (id, run_id) = target(call)?;
+        Ok(shared.borrow_mut().result(call.get(0)?, Run { id: &id, run_id: &run_id })?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "forget", move |call| {
+        shared.borrow_mut().forget(call.get(0)?);
+        Ok(())
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "querySlot", move |call| {
+        let (id, run_id) = (call.get::<String>(0)?, call.get::<String>(1)?);
+        Ok(shared.borrow().query_slot(Run { id: &id, run_id: &run_id })?.0)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "ackAt", move |call| Ok(shared.borrow_mut().ack_at(Slot(call.get(0)?), call.get(1)?)?))?;
+    export_reads(env, object, engine)?;
+    export_life(env, object, engine)
+}
+
+fn export_reads(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
+    let shared = Rc::clone(engine);
+    export(env, object, "describe", move |call| {
+        let (id, run_id) = target(call)?;
+        Ok(shared.borrow_mut().describe(call.get(0)?, Run { id: &id, run_id: &run_id })?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "history", move |call| {
+        let (id, run_id) = target(call)?;
+        let (from, limit) = (call.get::<u32>(3)?, call.get::<u32>(4)?);
+        let run = Run { id: &id, run_id: &run_id };
+        Ok(shared.borrow_mut().history(call.get(0)?, run, from as usize, limit as usize)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "explain", move |call| {
+        let (id, run_id) = target(call)?;
+        Ok(shared.borrow_mut().explain(call.get(0)?, Run { id: &id, run_id: &run_id })?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "list", move |call| {
+        let (filter, cursor) = (filter(call)?, call.get::<String>(8)?);
+        let (is_newest_first, limit) = (call.get::<u32>(7)? != 0, call.get::<u32>(9)?);
+        Ok(shared.borrow_mut().list(call.get(0)?, &filter, is_newest_first, &cursor, limit as usize)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "count", move |call| Ok(shared.borrow_mut().count(call.get(0)?, &filter(call)?)?))?;
+    let shared = Rc::clone(engine);
+    export(env, object, "metrics", move |_| {
+        let rows: Vec<String> =
+            shared.borrow().metrics().into_iter().map(|(name, value)| format!("{name}{FIELD}{value}")).collect();
+        Ok(rows.join(&ROW.to_string()))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "health", move |_| {
+        let (status, problems) = shared.borrow().health();
+        Ok(std::iter::once(status.to_owned()).chain(problems).collect::<Vec<_>>().join(&FIELD.to_string()))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "orphans", move |_| {
+        let rows: Vec<String> =
+            shared.borrow().orphans().into_iter().map(|(id, seq)| format!("{id}{FIELD}{}", seq.0)).collect();
+        Ok(rows.join(&ROW.to_string()))
+    })
+}
+
+fn export_life(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
+    let shared = Rc::clone(engine);
+    export(env, object, "report", move |_| {
+        let engine = shared.borrow();
+        let opened = engine.opened();
+        let mut parts = vec![
+            opened.open_runs.to_string(),
+            opened.records.to_string(),
+            opened.torn_bytes.to_string(),
+            u8::from(opened.is_clean).to_string(),
+        ];
+        parts.extend(engine.unregistered().iter().map(|(kind, count)| format!("{kind}: {count}")));
+        Ok(parts.join(&FIELD.to_string()))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "subscribe", move |call| {
+        shared.borrow_mut().listen(call.get::<u32>(0)? != 0);
+        Ok(())
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "setNow", move |call| {
+        shared.borrow().set_now_ms(call.get::<f64>(0)? as i64);
+        Ok(())
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "now", move |_| Ok(shared.borrow().clock().now_ms() as f64))?;
+    let shared = Rc::clone(engine);
+    export(env, object, "crash", move |_| Ok(shared.borrow_mut().crash()?))?;
+    let shared = Rc::clone(engine);
+    export(env, object, "close", move |_| Ok(shared.borrow_mut().close()?))
+}
+
+/// The id and the run id, arguments 1 and 2 of most verbs.
+fn target(call: &Call<'_, '_>) -> Result<(String, String), Fault> {
+    Ok((call.get(1)?, call.get(2)?))
+}
+
+/// A filter, arguments 1 to 6.
+fn filter(call: &Call<'_, '_>) -> Result<Filter, Fault> {
+    let (kinds, marks) = (call.get::<String>(1)?, call.get::<String>(3)?);
+    let mark = |with: char, without: char| {
+        if marks.contains(with) {
+            Some(true)
+        } else if marks.contains(without) {
+            Some(false)
+        } else {
+            None
+        }
+    };
+    Ok(Filter {
+        kinds: kinds.split(FIELD).filter(|kind| !kind.is_empty()).map(str::to_owned).collect(),
+        status_mask: call.get(2)?,
+        is_stuck: mark('s', 'S'),
+        is_paused: mark('p', 'P'),
+        id_prefix: call.get(4)?,
+        started_from_ms: call.optional_ms(5)?,
+        started_before_ms: call.optional_ms(6)?,
+    })
+}

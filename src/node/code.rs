@@ -1,0 +1,237 @@
+//! Verbs of running code, and the turn of events.
+
+use super::export::{DEAD, LATER, Shared, export, halt};
+use super::heads::write_heads;
+use crate::engine::{
+    ChildSpec, Delivery, DeliveryKind, Events, Halt, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Sending, Seq, Slot,
+    Status, StepMode,
+};
+use crate::node::export::Fault;
+use napi::Env;
+use napi::bindgen_prelude::{Object, Uint32Array};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Adds the verbs of running code.
+pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
+    let shared = Rc::clone(engine);
+    export(env, object, "openStep", move |call| {
+        let (slot, seq, name, flags) =
+            (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<String>(2)?, call.get::<u32>(3)?);
+        let mode = StepMode { is_read_only: flags & 1 != 0, is_at_most_once: flags & 2 != 0 };
+        Ok(match shared.borrow_mut().open_step(slot, seq, &name, mode) {
+            Ok(crate::engine::StepAnswer::Run(Lsn(gate))) => gate as f64,
+            Ok(crate::engine::StepAnswer::Later) => LATER,
+            Err(reason) => halt(reason),
+        })
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "openTimer", move |call| {
+        let (slot, seq, value_ms, is_absolute) =
+            (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<f64>(2)?, call.get(3)?);
+        Ok(answer(shared.borrow_mut().open_timer(slot, seq, value_ms as i64, is_absolute)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "openWait", move |call| {
+        let (slot, seq, name) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<String>(2)?);
+        Ok(match shared.borrow_mut().open_wait(slot, seq, &name, call.optional_ms(3)?) {
+            Ok(has_value) => f64::from(u8::from(has_value)),
+            Err(reason) => halt(reason),
+        })
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "openCondition", move |call| {
+        let (slot, seq) = (Slot(call.get(0)?), Seq(call.get(1)?));
+        Ok(answer(shared.borrow_mut().open_condition(slot, seq, call.optional_ms(2)?)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "withdraw", move |call| {
+        Ok(answer(shared.borrow_mut().withdraw(Slot(call.get(0)?), Seq(call.get(1)?))))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "openChild", move |call| {
+        let (slot, seq, flags) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<u32>(2)?);
+        let (id, kind, version) = (call.get::<String>(3)?, call.get::<String>(4)?, call.get::<u32>(5)?);
+        let input: String = call.get(6)?;
+        let (reuse, conflict) = policies(flags)?;
+        let child = ChildSpec {
+            id: &id,
+            kind: &kind,
+            version,
+            key_root: [0; 16],
+            timeout_ms: call.optional_ms(7)?,
+            parent_close: ParentClose::from_code((flags & 3) as u8)
+                .ok_or_else(|| Fault::bad_input(format!("{} is no parent close policy", flags & 3)))?,
+            reuse,
+            conflict,
+            input: input.as_bytes(),
+        };
+        Ok(answer(shared.borrow_mut().open_child(slot, seq, child)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "openSend", move |call| {
+        let (slot, seq, what) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<u32>(2)?);
+        let (id, run_id) = (call.get::<String>(3)?, call.get::<String>(4)?);
+        let (name, payload) = (call.get::<String>(5)?, call.get::<String>(6)?);
+        let what = match what {
+            0 => Sending::Signal(&name, payload.as_bytes()),
+            1 => Sending::Cancel(&payload),
+            2 => Sending::Watch,
+            other => return Err(Fault::bad_input(format!("{other} is nothing that can be sent"))),
+        };
+        Ok(answer(shared.borrow_mut().open_send(slot, seq, &id, run_no(&run_id)?, what)))
+    })?;
+    export_results(env, object, engine)?;
+    export_turns(env, object, engine)
+}
+
+fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
+    let shared = Rc::clone(engine);
+    export(env, object, "complete", move |call| {
+        let (slot, seq, attempt) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
+        let payload: String = call.get(3)?;
+        Ok(counted(shared.borrow_mut().complete(slot, seq, attempt, payload.as_bytes())))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "fail", move |call| {
+        let (slot, seq, attempt) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
+        let (failure, delay_ms) = (call.get::<String>(3)?, call.get::<f64>(4)?);
+        let mut engine = shared.borrow_mut();
+        let failure = failure.as_bytes();
+        Ok(counted(if delay_ms >= 0.0 {
+            engine.retry(slot, seq, attempt, Some(delay_ms as i64), failure)
+        } else if delay_ms == -2.0 {
+            engine.retry(slot, seq, attempt, None, failure)
+        } else {
+            engine.fail(slot, seq, attempt, failure)
+        }))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "heartbeat", move |call| {
+        let (slot, seq, attempt) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
+        let details = call.optional_text(3)?;
+        Ok(counted(shared.borrow_mut().heartbeat(slot, seq, attempt, details.as_deref().map(str::as_bytes))))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "armAttempt", move |call| {
+        let (slot, seq, attempt) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
+        let (timeout_ms, heartbeat_ms) = (call.optional_ms(3)?, call.optional_ms(4)?);
+        Ok(answer(shared.borrow_mut().watch_attempt(slot, seq, attempt, timeout_ms, heartbeat_ms)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "finish", move |call| {
+        let (slot, status, payload) = (Slot(call.get(0)?), call.get::<u32>(1)?, call.get::<String>(2)?);
+        let status = u8::try_from(status)
+            .ok()
+            .and_then(Status::from_code)
+            .ok_or_else(|| Fault::bad_input(format!("{status} is no status")))?;
+        Ok(answer(shared.borrow_mut().finish(slot, status, payload.as_bytes())))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "stuck", move |call| {
+        let message: String = call.get(1)?;
+        Ok(answer(shared.borrow_mut().stuck(Slot(call.get(0)?), &message)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "mismatch", move |call| Ok(shared.borrow().mismatch(Slot(call.get(0)?)).unwrap_or_default()))
+}
+
+fn export_turns(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
+    let shared = Rc::clone(engine);
+    export(env, object, "quiescent", move |call| {
+        Ok(match shared.borrow_mut().quiescent(Slot(call.get(0)?)) {
+            Ok(Some(Delivery { kind, seq })) => f64::from(delivery_code(kind)) + 16.0 * f64::from(seq.0),
+            Ok(None) => 0.0,
+            Err(reason) => halt(reason),
+        })
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "payload", move |call| Ok(shared.borrow().payload(Slot(call.get(0)?)).unwrap_or_default()))?;
+    let shared = Rc::clone(engine);
+    export(env, object, "turnTime", move |call| {
+        Ok(shared.borrow().turn_ms(Slot(call.get(0)?)).map_or(DEAD, |ms| ms as f64))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "replaying", move |call| {
+        Ok(u32::from(shared.borrow().is_replaying(Slot(call.get(0)?)).unwrap_or(false)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "durable", move |_| Ok(shared.borrow().durable().0 as f64))?;
+    let shared = Rc::clone(engine);
+    export(env, object, "idle", move |_| Ok(shared.borrow_mut().idle().0 as f64))?;
+    let shared = Rc::clone(engine);
+    export(env, object, "nextDueMs", move |_| Ok(shared.borrow().next_due_ms().map_or(-1.0, |ms| ms as f64)))?;
+    let shared = Rc::clone(engine);
+    export(env, object, "nextDueAt", move |_| Ok(shared.borrow().next_due_at_ms().map_or(-1.0, |ms| ms as f64)))?;
+    let shared = Rc::clone(engine);
+    let pending = RefCell::new(Pending::default());
+    export(env, object, "tick", move |call| {
+        let heads: Uint32Array = call.get(0)?;
+        let mut pending = pending.borrow_mut();
+        if pending.next == pending.list.len() {
+            pending.next = 0;
+            pending.list.clear();
+            let mut events = Events::default();
+            pending.has_more = shared.borrow_mut().tick(&mut events);
+            pending.list.extend(events.drain());
+        }
+        let (written, text) = write_heads(heads, &pending.list[pending.next..], pending.has_more);
+        pending.next += written;
+        Ok(text)
+    })
+}
+
+/// Events that did not fit into the last crossing.
+#[derive(Default)]
+struct Pending {
+    list: Vec<crate::engine::Event>,
+    next: usize,
+    has_more: bool,
+}
+
+/// The code of a delivery in the crossing.
+fn delivery_code(kind: DeliveryKind) -> u8 {
+    match kind {
+        DeliveryKind::Start => 1,
+        DeliveryKind::StepCompleted => 2,
+        DeliveryKind::StepFailed => 3,
+        DeliveryKind::TimerFired => 4,
+        DeliveryKind::SignalTaken => 5,
+        DeliveryKind::WaitTimedOut => 6,
+        DeliveryKind::ConditionTimedOut => 7,
+        DeliveryKind::ChildEnded => 8,
+        DeliveryKind::Cancelled => 9,
+    }
+}
+
+fn answer(result: Result<(), Halt>) -> f64 {
+    match result {
+        Ok(()) => 0.0,
+        Err(reason) => halt(reason),
+    }
+}
+
+fn counted(result: Result<bool, Halt>) -> f64 {
+    match result {
+        Ok(true) => 0.0,
+        // An attempt that does not count any more is as dead as a run that has ended.
+        Ok(false) => DEAD,
+        Err(reason) => halt(reason),
+    }
+}
+
+/// The id policies in the bits of a call's flags.
+pub(super) fn policies(flags: u32) -> Result<(IdReuse, IdConflict), Fault> {
+    let reuse = IdReuse::from_code((flags >> 2 & 3) as u8);
+    let conflict = IdConflict::from_code((flags >> 4 & 3) as u8);
+    reuse.zip(conflict).ok_or_else(|| Fault::bad_input(format!("{flags} holds no id policies")))
+}
+
+fn run_no(run_id: &str) -> Result<Option<RunNo>, Fault> {
+    if run_id.is_empty() {
+        return Ok(None);
+    }
+    crate::record::parse_run_id(run_id)
+        .map(|(_, no)| Some(no))
+        .ok_or_else(|| Fault::bad_input(format!("\"{run_id}\" is no run id")))
+}

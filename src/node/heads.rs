@@ -1,0 +1,33 @@
+//! Writes the heads of events into memory that JS owns.
+#![allow(unsafe_code, reason = "the one place that writes into a typed array of JS")]
+
+use crate::engine::Event;
+use napi::bindgen_prelude::Uint32Array;
+
+/// Numbers before the first head: how many heads follow, and whether there are more events.
+const PREFIX: usize = 4;
+
+/// Numbers a head: kind, a, b, and where its text ends, in UTF-16 units.
+const HEAD: usize = 4;
+
+/// Writes as many events as fit. Returns their number and their texts, one behind the other.
+pub(super) fn write_heads(mut heads: Uint32Array, events: &[Event], has_more: bool) -> (usize, String) {
+    // SAFETY: JS runs on this thread and waits for this call; nothing else reads or writes the array until it returns,
+    // and no JS is called meanwhile.
+    let heads: &mut [u32] = unsafe { heads.as_mut() };
+    let room = heads.len().saturating_sub(PREFIX) / HEAD;
+    let written = events.len().min(room);
+    let mut text = String::new();
+    let mut end = 0;
+    if heads.len() < PREFIX {
+        return (0, text);
+    }
+    for (head, event) in heads[PREFIX..].chunks_exact_mut(HEAD).zip(&events[..written]) {
+        end += if event.text.is_ascii() { event.text.len() } else { event.text.encode_utf16().count() };
+        text.push_str(&event.text);
+        head.copy_from_slice(&[event.kind as u32, event.a, event.b, end as u32]);
+    }
+    heads[0] = written as u32;
+    heads[1] = u32::from(has_more || written < events.len());
+    (written, text)
+}

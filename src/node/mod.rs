@@ -1,0 +1,11 @@
+//! The addon: converts, calls the engine, converts. The only module that knows JS.
+//!
+//! An engine is a plain object of functions made from closures (methods of classes cost several times as much a call).
+//! Only numbers, codes and texts cross; objects and classes are built in JS. Every entry catches panics. Waking the host
+//! is one threadsafe function, called once until the host ticks.
+
+mod client;
+mod code;
+mod export;
+mod heads;
+mod open;

@@ -1,0 +1,104 @@
+//! Opening: options in, an object of functions out.
+#![expect(unreachable_pub, reason = "exports of the addon are public for its macro")]
+
+use super::client::export_client;
+use super::code::export_code;
+use super::export::{Shared, export};
+use crate::engine::MemoryStorage;
+use crate::engine::{Clock, Config, Durability, FlushMode, ForeignEngine};
+use napi::bindgen_prelude::{Function, JsObjectValue, Object};
+use napi::threadsafe_function::ThreadsafeFunctionCallMode;
+use napi::{Env, Error, Status};
+use napi_derive::napi;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// How an engine is opened, as JS says it.
+#[napi(object)]
+pub struct OpenOptions {
+    /// The directory; `null`: memory.
+    pub dir: Option<String>,
+    /// Types that have code here.
+    pub definitions: Vec<String>,
+    /// Shards of a new directory; 0: the default.
+    pub shards: u32,
+    /// `auto`, `inline`, `pipeline` or `background`.
+    pub flush: String,
+    /// Where a virtual clock stands, in ms since 1970; `null`: the machine's clock.
+    pub virtual_now: Option<f64>,
+    /// Largest encoded value; 0: the default.
+    pub max_payload_bytes: u32,
+    /// Open runs at most; 0: the default.
+    pub max_runs: u32,
+}
+
+/// Opens an engine. `notify` is called on this thread, once until the next tick. Errors are thrown with a code.
+#[napi(catch_unwind)]
+pub fn open<'env>(env: &'env Env, options: OpenOptions, notify: Function<'env, (), ()>) -> napi::Result<Object<'env>> {
+    let config = config(options)?;
+    let wake = notify
+        .build_threadsafe_function::<()>()
+        .weak::<true>()
+        .callee_handled::<false>()
+        .max_queue_size::<1>()
+        .build()?;
+    let notify = Box::new(move || {
+        // A full queue means that a wake is on its way; a closing environment needs none.
+        wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+    });
+    let engine = ForeignEngine::open(config, notify).map_err(|error| {
+        let message = error.message.replace('\0', "\u{fffd}");
+        match env.throw_error(&message, Some(error.code.text())) {
+            Ok(()) => Error::from_status(Status::PendingException),
+            Err(error) => error,
+        }
+    })?;
+    let engine: Shared = Rc::new(RefCell::new(engine));
+    let mut object = Object::new(env)?;
+    export_code(env, &mut object, &engine)?;
+    export_client(env, &mut object, &engine)?;
+    export(env, &mut object, "idempotencyKey", |call| {
+        let (key_root, name) = (call.get::<String>(0)?, call.get::<String>(1)?);
+        Ok(crate::engine::idempotency_key(&key_root, &name, call.get(2)?))
+    })?;
+    Ok(object)
+}
+
+/// The global object of the realm that the addon was loaded in: its timers are the real ones, whatever a test
+/// environment has put in their place.
+#[napi(catch_unwind)]
+pub fn realm(env: &Env) -> napi::Result<Object<'_>> {
+    let global = env.get_global()?;
+    global.get_named_property("globalThis")
+}
+
+fn config(options: OpenOptions) -> napi::Result<Config> {
+    let bad = |text: String| Error::new(Status::InvalidArg, text);
+    let durability = match options.dir {
+        None => Durability::Memory(MemoryStorage::new()),
+        Some(dir) => Durability::Local(dir.into()),
+    };
+    let mut config = Config::new(durability);
+    config.definitions = options.definitions;
+    if options.shards > 0 {
+        config.shards = u16::try_from(options.shards)
+            .map_err(|_| bad(format!("shards is {}; a directory has 1 to 1024", options.shards)))?;
+    }
+    config.flush = match options.flush.as_str() {
+        "auto" => None,
+        "inline" => Some(FlushMode::Inline),
+        "pipeline" => Some(FlushMode::Pipeline),
+        "background" => Some(FlushMode::Background),
+        other => return Err(bad(format!("flush is \"{other}\"; it can be auto, inline, pipeline or background"))),
+    };
+    if let Some(now_ms) = options.virtual_now {
+        config.clock = Clock::virtual_at(now_ms as i64);
+    }
+    if options.max_payload_bytes > 0 {
+        config.payload_bytes_max = options.max_payload_bytes as usize;
+    }
+    if options.max_runs > 0 {
+        config.open_runs_max = options.max_runs as usize;
+    }
+    Ok(config)
+}
