@@ -6,7 +6,7 @@ use super::code::export_code;
 use super::export::{Shared, export};
 use crate::engine::MemoryStorage;
 use crate::engine::{Clock, Config, Durability, FlushMode, ForeignEngine};
-use napi::bindgen_prelude::{Function, JsObjectValue, Object};
+use napi::bindgen_prelude::{Either, Function, JsObjectValue, Null, Object};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, Error, Status};
 use napi_derive::napi;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 #[napi(object)]
 pub struct OpenOptions {
     /// The directory; `null`: memory.
-    pub dir: Option<String>,
+    pub dir: Either<String, Null>,
     /// Types that have code here.
     pub definitions: Vec<String>,
     /// Shards of a new directory; 0: the default.
@@ -25,7 +25,7 @@ pub struct OpenOptions {
     /// `auto`, `inline`, `pipeline` or `background`.
     pub flush: String,
     /// Where a virtual clock stands, in ms since 1970; `null`: the machine's clock.
-    pub virtual_now: Option<f64>,
+    pub virtual_now: Either<f64, Null>,
     /// Largest encoded value; 0: the default.
     pub max_payload_bytes: u32,
     /// Open runs at most; 0: the default.
@@ -75,8 +75,8 @@ pub fn realm(env: &Env) -> napi::Result<Object<'_>> {
 fn config(options: OpenOptions) -> napi::Result<Config> {
     let bad = |text: String| Error::new(Status::InvalidArg, text);
     let durability = match options.dir {
-        None => Durability::Memory(MemoryStorage::new()),
-        Some(dir) => Durability::Local(dir.into()),
+        Either::B(Null) => Durability::Memory(MemoryStorage::new()),
+        Either::A(dir) => Durability::Local(dir.into()),
     };
     let mut config = Config::new(durability);
     config.definitions = options.definitions;
@@ -91,7 +91,7 @@ fn config(options: OpenOptions) -> napi::Result<Config> {
         "background" => Some(FlushMode::Background),
         other => return Err(bad(format!("flush is \"{other}\"; it can be auto, inline, pipeline or background"))),
     };
-    if let Some(now_ms) = options.virtual_now {
+    if let Either::A(now_ms) = options.virtual_now {
         config.clock = Clock::virtual_at(now_ms as i64);
     }
     if options.max_payload_bytes > 0 {
