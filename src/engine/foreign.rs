@@ -184,7 +184,12 @@ impl ForeignEngine {
     /// what is durable now. If more is waited for, `notify` will be called.
     pub fn idle(&mut self) -> Lsn {
         let durable = self.group.idle();
-        if durable < self.group.last() {
+        if matches!(self.group.log_state(), LogState::Poisoned(_)) {
+            if !self.has_failed {
+                // The next tick says so; nothing else would make the host ask for one.
+                (self.waker.notify)();
+            }
+        } else if durable < self.group.last() {
             self.waker.is_armed.store(true, Ordering::Release);
             // What became durable before the waker was armed woke nobody.
             let now = self.group.durable();
@@ -196,10 +201,14 @@ impl ForeignEngine {
         durable
     }
 
-    /// Time until something falls due, in ms; `None`: nothing will.
+    /// Time until something falls due, in ms; `None`: nothing will. On a full disk the next try to write counts.
     #[must_use]
     pub fn next_due_ms(&self) -> Option<i64> {
-        self.group.next_due_ms().map(|due_ms| due_ms.saturating_sub(self.config.clock.now_ms()).max(0))
+        let due_ms = self.group.next_due_ms().map(|due_ms| due_ms.saturating_sub(self.config.clock.now_ms()).max(0));
+        match self.group.log_state() {
+            LogState::Full(_) => Some(due_ms.unwrap_or(i64::MAX).min(FULL_RETRY_MS)),
+            LogState::Healthy | LogState::Poisoned(_) | LogState::Closed => due_ms,
+        }
     }
 
     /// When something falls due next, in ms since 1970.
@@ -612,6 +621,9 @@ impl ForeignEngine {
         (0..self.group.shard_count()).map(ShardId)
     }
 }
+
+/// How long a full disk is left alone before the next try to write.
+const FULL_RETRY_MS: i64 = 200;
 
 /// Longest workflow id, in bytes of UTF-8.
 const ID_BYTES_MAX: usize = 256;
