@@ -1,0 +1,38 @@
+/**
+ * Options that several verbs share: which ones there are, and the numbers that stand for policies.
+ */
+
+const REUSE_POLICIES = ['allowDuplicate', 'allowDuplicateFailedOnly', 'rejectDuplicate'];
+const CONFLICT_POLICIES = [undefined, 'fail', 'useExisting', 'terminateExisting'];
+
+/** An option that would be ignored is worse than one that is refused. @throws TypeError */
+export function knownOptions(options: unknown, names: readonly string[], verb: string): void {
+  if (options === undefined) return;
+  if (typeof options !== 'object' || options === null) throw new TypeError(`the options of ${verb} must be an object`);
+  for (const [name, value] of Object.entries(options)) {
+    if (value !== undefined && !names.includes(name)) {
+      throw new TypeError(`${verb} has no option '${name}'; it has ${names.join(', ')}`);
+    }
+  }
+}
+
+/** @throws RangeError */
+export function reusePolicyCode(policy: unknown): number {
+  if (policy === undefined) return 0;
+  const code = REUSE_POLICIES.indexOf(policy as string);
+  if (code < 0) throw new RangeError(`idReusePolicy must be one of ${REUSE_POLICIES.join(', ')}`);
+  return code;
+}
+
+/** @throws RangeError */
+export function conflictPolicyCode(policy: unknown): number {
+  const code = CONFLICT_POLICIES.indexOf(policy as string);
+  if (code < 0) throw new RangeError(`idConflictPolicy must be one of ${CONFLICT_POLICIES.slice(1).join(', ')}`);
+  return code;
+}
+
+/** A text without control characters: they separate fields where texts cross. */
+export function oneLine(text: unknown): string {
+  // eslint-disable-next-line no-control-regex -- control characters are what it looks for
+  return text === undefined ? '' : String(text).replace(/[\u0000-\u001f]+/g, ' ');
+}
