@@ -1,0 +1,276 @@
+/**
+ * The engine as users have it: arguments read and checked, answers shaped.
+ */
+import { checkInput, isWorkflow, workflowName } from '../definitions.js';
+import { toMs, toTimeMs } from '../duration.js';
+import { UnknownDefinitionError } from '../errors.js';
+import { randomId } from '../ids.js';
+import { conflictPolicyCode, knownOptions, oneLine, reusePolicyCode } from '../options.js';
+import { EngineCore, type CoreSettings } from './core.js';
+import { patienceOf, waitFor, WorkflowHandle, type ResultOptions } from './handle.js';
+import type { Request } from './requests.js';
+import { readResult } from './results.js';
+import { readExplanation, readRow, rowsOf, statusCode, STATUS_NAMES, type Explanation, type RunRow } from './rows.js';
+
+const START_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'actor'];
+const FILTER_OPTIONS = ['type', 'status', 'paused', 'stuck', 'idPrefix', 'startedAfter', 'startedBefore'];
+const LIST_OPTIONS = [...FILTER_OPTIONS, 'order', 'limit'];
+/** Rows fetched at a time. */
+const PAGE = 100;
+const GRACE_MS = 10_000;
+
+/** An open directory, or an engine in memory. */
+export class Engine {
+  /** Not part of the public surface. */
+  protected readonly core: EngineCore;
+  private closing: Promise<void> | undefined;
+  private removeSignalHandlers: () => void = () => undefined;
+
+  constructor(settings: CoreSettings) {
+    this.core = new EngineCore(settings);
+  }
+
+  /** Starts a workflow. Resolved: the start is durable. */
+  async start(workflow: any, input?: unknown, options?: any): Promise<WorkflowHandle> {
+    const { reply, id } = await this.begin(workflow, input, options, false);
+    const [runId] = (await reply.promise).split('\u001f');
+    return new WorkflowHandle(this.core, id, runId);
+  }
+
+  /** Starts a workflow and waits for its result. */
+  async execute(workflow: any, input?: unknown, options?: any): Promise<any> {
+    const { timeout, signal, ...startOptions } = (options ?? {}) as ResultOptions & object;
+    const patience = patienceOf({ timeout, ...(signal === undefined ? {} : { signal }) }, 'engine.execute');
+    const { reply, result, id } = await this.begin(workflow, input, startOptions, true);
+    result!.promise.catch(() => undefined);
+    try {
+      const [runId = ''] = (await reply.promise).split('\u001f');
+      result!.target!.runId = runId;
+    } catch (error) {
+      this.core.requests.remove(result!);
+      throw error;
+    }
+    return waitFor(this.core, result!, patience, `the result of workflow ${id}`);
+  }
+
+  /** A run, by id. Does not look whether it exists. */
+  handle(definition: any, id?: unknown, options?: { runId?: string }): WorkflowHandle {
+    const isById = typeof definition === 'string';
+    if (!isById) workflowName(definition);
+    const name: unknown = isById ? definition : id;
+    const more = (isById ? id : options) as { runId?: string } | undefined;
+    knownOptions(more, ['runId'], 'engine.handle');
+    return new WorkflowHandle(this.core, checkId(name), more?.runId);
+  }
+
+  /** Runs, as durable now, read in pages. */
+  async *list(options?: any): AsyncIterableIterator<RunRow> {
+    knownOptions(options, LIST_OPTIONS, 'engine.list');
+    const filter = readFilter(options);
+    const newestFirst = readOrder(options?.order);
+    let left = readLimit(options?.limit);
+    let cursor = '';
+    do {
+      const size = Math.min(PAGE, left);
+      const at = cursor;
+      const page = this.core.request(
+        (token) => this.core.native.list(token, ...filter, newestFirst, at, size),
+        (text) => text.split('\u001e'),
+      );
+      const rows = await page.promise;
+      cursor = rows.pop() ?? '';
+      for (const row of rows) yield readRow(row);
+      left -= rows.length;
+    } while (cursor !== '' && left > 0);
+  }
+
+  /** Number of runs. */
+  async count(filter?: any): Promise<number> {
+    knownOptions(filter, FILTER_OPTIONS, 'engine.count');
+    const read = readFilter(filter);
+    return this.core.request((token) => this.core.native.count(token, ...read), Number).promise;
+  }
+
+  /** Why a run is not running. */
+  async explain(id: string): Promise<Explanation> {
+    const name = checkId(id);
+    return this.core.request((token) => this.core.native.explain(token, name), readExplanation).promise;
+  }
+
+  on(event: string, listener: (event: any) => void): this {
+    return this.listen(event, listener, false);
+  }
+
+  once(event: string, listener: (event: any) => void): this {
+    return this.listen(event, listener, true);
+  }
+
+  off(event: string, listener: (event: any) => void): this {
+    this.core.listeners.remove(event, listener);
+    if (this.closing === undefined) this.core.updateSubscription();
+    return this;
+  }
+
+  /** Figures by name. */
+  async metrics(): Promise<{ readonly [name: string]: number }> {
+    this.core.check();
+    const rows = rowsOf(this.core.native.metrics()).map((row) => row.split('\u001f'));
+    return Object.fromEntries(rows.map(([name, value]) => [name, Number(value)])) as { [name: string]: number };
+  }
+
+  /** Whether it works, and what is wrong. */
+  async health(): Promise<{ readonly status: string; readonly problems: readonly string[] }> {
+    if (this.closing !== undefined) return { status: 'failed', problems: ['the engine is closed; open it again'] };
+    const [status = 'failed', ...problems] = this.core.native.health().split('\u001f');
+    return { status, problems };
+  }
+
+  /** Lets the process end while the engine is open. */
+  unref(): this {
+    this.core.setWanted(false);
+    return this;
+  }
+
+  /** Undoes `unref`. */
+  ref(): this {
+    this.core.setWanted(true);
+    return this;
+  }
+
+  /** Closes on `SIGTERM` and `SIGINT`, then lets the process end. */
+  handleSignals(options?: { grace?: unknown }): this {
+    knownOptions(options, ['grace'], 'engine.handleSignals');
+    this.core.check();
+    this.removeSignalHandlers();
+    const { process } = this.core.primitives;
+    const names = ['SIGTERM', 'SIGINT'] as const;
+    const onSignal = (): void => {
+      this.close(options).catch((error: unknown) => {
+        this.core.settings.logger.error('fusee: closing on a signal of the process failed', { error });
+      });
+    };
+    for (const name of names) process.on(name, onSignal);
+    this.removeSignalHandlers = () => {
+      for (const name of names) process.off(name, onSignal);
+    };
+    return this;
+  }
+
+  /** Takes nothing new, lets bodies end within the grace, leaves nothing open. */
+  close(options?: { grace?: unknown }): Promise<void> {
+    if (this.closing === undefined) {
+      try {
+        knownOptions(options, ['grace'], 'engine.close');
+        const graceMs = options?.grace === undefined ? GRACE_MS : toMs(options.grace as never);
+        this.closing = this.core.close(graceMs).finally(() => this.removeSignalHandlers());
+      } catch (error) {
+        return Promise.reject(error as Error);
+      }
+    }
+    return this.closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  private listen(event: string, listener: (event: any) => void, isOnce: boolean): this {
+    this.core.check();
+    this.core.listeners.add(event, listener, isOnce);
+    this.core.updateSubscription();
+    return this;
+  }
+
+  private async begin(
+    workflow: any,
+    input: unknown,
+    options: any,
+    wantsResult: boolean,
+  ): Promise<{ reply: Request<string>; result: Request<unknown> | undefined; id: string }> {
+    const type = workflowName(workflow);
+    knownOptions(options, START_OPTIONS, wantsResult ? 'engine.execute' : 'engine.start');
+    if (!this.core.settings.definitions.has(type)) {
+      throw new UnknownDefinitionError(`workflow '${type}' was not given to open(); add it to the option workflows`, { type });
+    }
+    const id = options?.id === undefined ? randomId() : checkId(options.id);
+    const policies = (reusePolicyCode(options?.idReusePolicy) << 2) | (conflictPolicyCode(options?.idConflictPolicy) << 4);
+    const version = readVersion(options?.version ?? workflow.options?.version ?? 1);
+    const timeout = options?.timeout ?? workflow.options?.timeout;
+    const timeoutMs = timeout === undefined ? -1 : toMs(timeout);
+    const actor = oneLine(options?.actor);
+    const checked = await checkInput(workflow, input);
+    const text = this.core.encode(checked, `the input of workflow '${type}'`);
+    const target = { id, runId: '' };
+    const result = wantsResult ? this.core.requests.prepare(readResult(target), target) : undefined;
+    try {
+      const reply = this.core.request(
+        (token) =>
+          this.core.native.start(token, result?.token ?? 0, id, type, version, text, policies, timeoutMs, actor),
+        (answer) => answer,
+      );
+      return { reply, result, id };
+    } catch (error) {
+      if (result !== undefined) this.core.requests.remove(result);
+      throw error;
+    }
+  }
+}
+
+type Filter = [
+  type: string,
+  statusMask: number,
+  marks: string,
+  idPrefix: string,
+  startedAfter: number,
+  startedBefore: number,
+];
+
+function readFilter(options: any): Filter {
+  const { type, status, paused, stuck, idPrefix = '', startedAfter, startedBefore } = options ?? {};
+  const types = (type === undefined ? [] : Array.isArray(type) ? type : [type]) as unknown[];
+  const names = types.map((name) => (isWorkflow(name) ? name.name : String(name)));
+  const statuses = (status === undefined ? [] : Array.isArray(status) ? status : [status]) as unknown[];
+  let mask = 0;
+  for (const name of statuses) {
+    const code = statusCode(name);
+    if (code === undefined) throw new RangeError(`there is no status '${String(name)}'; there are ${STATUS_NAMES.join(', ')}`);
+    mask |= 1 << code;
+  }
+  if (typeof idPrefix !== 'string') throw new TypeError('idPrefix must be a text');
+  const marks = mark(stuck, 's', 'S') + mark(paused, 'p', 'P');
+  return [names.join('\u001f'), mask, marks, idPrefix, timeOf(startedAfter), timeOf(startedBefore)];
+}
+
+function mark(wanted: unknown, yes: string, no: string): string {
+  return wanted === undefined ? '' : wanted === true ? yes : no;
+}
+
+function timeOf(time: unknown): number {
+  return time === undefined ? -1 : toTimeMs(time as never);
+}
+
+function readOrder(order: unknown): number {
+  if (order !== undefined && order !== 'newestFirst' && order !== 'oldestFirst') {
+    throw new RangeError("order must be 'newestFirst' or 'oldestFirst'");
+  }
+  return order === 'oldestFirst' ? 0 : 1;
+}
+
+function readLimit(limit: unknown): number {
+  if (limit === undefined) return Infinity;
+  if (typeof limit !== 'number' || !(limit >= 0)) throw new RangeError('limit must be a number from 0');
+  return limit;
+}
+
+function readVersion(version: unknown): number {
+  if (typeof version !== 'number' || !Number.isInteger(version) || version < 0 || version > 0xffffffff) {
+    throw new RangeError(`version must be a whole number, not ${String(version)}`);
+  }
+  return version;
+}
+
+/** @throws TypeError */
+export function checkId(id: unknown): string {
+  if (typeof id !== 'string' || id === '') throw new TypeError('an id must be a text that is not empty');
+  return id;
+}
