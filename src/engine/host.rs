@@ -76,10 +76,14 @@ impl ForeignEngine {
         self.slots.place(slot).ok_or(Halt::Dead)
     }
 
-    /// The code can go no further: takes the next delivery, if there is one. Ends the turn.
+    /// The code can go no further: takes the next delivery, if there is one. Ends the turn. [`Halt::Mismatch`]: the code
+    /// asked for less than was recorded.
     pub fn quiescent(&mut self, slot: Slot) -> Result<Option<Delivery>, Halt> {
         let (shard, run) = self.place(slot)?;
-        let delivery = self.group.with(shard, |cell, work| cell.shard.quiescent(work, run));
+        let delivery = self.group.with(shard, |cell, work| match cell.shard.quiescent(work, run) {
+            None if cell.shard.stuck_message(run).is_some() => Err(Halt::Mismatch),
+            delivery => Ok(delivery),
+        })?;
         if delivery.is_some() {
             self.group.appended();
         }

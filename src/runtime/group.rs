@@ -401,6 +401,7 @@ impl Group {
         let mut applied = Vec::new();
         let mut remote = Vec::new();
         let durable = self.durable();
+        let mut has_rest = false;
         self.with(shard, |cell, work| {
             if cell.shard.next_due_ms().is_some_and(|due_ms| due_ms <= work.now_ms) {
                 cell.shard.handle_due(work);
@@ -419,7 +420,11 @@ impl Group {
                 }
             }
             take(cell, work);
+            has_rest = !cell.events.is_empty() || !cell.to_load.is_empty();
         });
+        if has_rest {
+            self.gauges[usize::from(shard.0)].is_dirty.store(true, Ordering::Release);
+        }
         for (sender, number) in applied {
             self.acknowledge(sender, shard, number);
         }
