@@ -20,9 +20,9 @@ export interface NativeOptions {
   /** Time of a virtual clock, in ms since 1970; `null`: real time. */
   readonly virtualNow: number | null;
   /** 0: the default. */
-  readonly payloadBytesMax: number;
+  readonly maxPayloadBytes: number;
   /** 0: the default. */
-  readonly runsMax: number;
+  readonly maxRuns: number;
 }
 
 /** The verbs of one open engine. `token` names the answer, which comes as an event. */
@@ -77,12 +77,15 @@ export interface NativeEngine extends PumpVerbs {
     startedAfter: number,
     startedBefore: number,
   ): void;
-  explain(token: number, id: string): void;
+  explain(token: number, id: string, runId: string): void;
+  /** Law 8: runs that nothing will ever wake. */
+  orphans(): string;
   metrics(): string;
   health(): string;
   report(): string;
   subscribe(mask: number): void;
   setNow(ms: number): void;
+  nextDueAt(): number;
   crash(): void;
   close(): void;
 }

@@ -15,7 +15,7 @@ import { KeepAlive } from './keep-alive.js';
 import { Listeners } from './listeners.js';
 import { noticeOf } from './notices.js';
 import { closed, Requests, type Request, type ResultTarget } from './requests.js';
-import { rowsOf, statusName } from './rows.js';
+import { statusName } from './rows.js';
 
 /** How an engine is opened, read and checked. */
 export interface CoreSettings {
@@ -278,9 +278,9 @@ export class EngineCore implements PumpOwner {
   /** Says in one line what was found. */
   private report(): void {
     this.hasReported = true;
-    const [found = '0', ...types] = rowsOf(this.native.report());
+    const [found = '0', , , , ...types] = this.native.report().split('\u001f');
     if (found === '0') return;
-    const unregistered = types.map((row) => row.split('\u001f') as [string, string]);
+    const unregistered = types.map((text) => text.split(': ') as [string, string]);
     const without = unregistered.reduce((sum, [, count]) => sum + Number(count), 0);
     const stuck = this.pump.host.stuckCount;
     const parts = [`${Number(found) - without - stuck} resumed`];
@@ -301,8 +301,8 @@ function openEngine(settings: CoreSettings, notify: () => void): NativeEngine {
     shards: settings.shards,
     flush: settings.flush,
     virtualNow: settings.virtualNowMs,
-    payloadBytesMax: settings.payloadBytesMax,
-    runsMax: settings.runsMax,
+    maxPayloadBytes: settings.payloadBytesMax,
+    maxRuns: settings.runsMax,
   };
   try {
     return openNative(options, notify);

@@ -94,7 +94,7 @@ export class Engine {
   /** Why a run is not running. */
   async explain(id: string): Promise<Explanation> {
     const name = checkId(id);
-    return this.core.request((token) => this.core.native.explain(token, name), readExplanation).promise;
+    return this.core.request((token) => this.core.native.explain(token, name, ''), readExplanation).promise;
   }
 
   on(event: string, listener: (event: any) => void): this {

@@ -56,6 +56,8 @@ const DRAINED = Promise.resolve();
 
 /** The turn loop. */
 export class Pump implements TurnTaker, TurnOwner, EventSink {
+  /** Has no more turns. */
+  isClosed = false;
   readonly host: WorkerHost;
   readonly queries: Queries;
   private readonly bodies: Bodies;
@@ -72,7 +74,6 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   private isStirred = false;
   private isActive = false;
   private isScheduled = false;
-  private isClosed = false;
   private timer: unknown = undefined;
   private timerAtMs = 0;
 

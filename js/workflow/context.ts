@@ -71,11 +71,11 @@ export class Context {
   }
 
   sleep(duration: unknown): Promise<void> {
-    return this.#timer('sleep', 0, duration, toMs);
+    return this.#timer('sleep', false, duration, toMs);
   }
 
   sleepUntil(time: unknown): Promise<void> {
-    return this.#timer('sleepUntil', 1, time, toTimeMs);
+    return this.#timer('sleepUntil', true, time, toTimeMs);
   }
 
   waitFor(signal: unknown, options?: { timeout?: unknown; orElse?: unknown }): Promise<any> {
@@ -170,7 +170,7 @@ export class Context {
     return (this.#info ??= infoOf(this.#run, 1));
   }
 
-  #timer(verb: string, isAbsolute: number, value: unknown, read: (value: any) => number): Promise<void> {
+  #timer(verb: string, isAbsolute: boolean, value: unknown, read: (value: any) => number): Promise<void> {
     const run = this.#run;
     if (!enter(run, verb)) return never();
     if (run.cancelled !== null) return refuse(run);

@@ -51,7 +51,7 @@ export const STEP_AT_MOST_ONCE = 2;
 /** The verbs of the engine that a run's code uses. Plain functions; a slot names the run, a seq the operation. */
 export interface Verbs {
   openStep(slot: number, seq: number, name: string, flags: number): number;
-  openTimer(slot: number, seq: number, value: number, isAbsolute: number): number;
+  openTimer(slot: number, seq: number, value: number, isAbsolute: boolean): number;
   openWait(slot: number, seq: number, signal: string, timeoutMs: number): number;
   openCondition(slot: number, seq: number, timeoutMs: number): number;
   withdraw(slot: number, seq: number): number;

@@ -117,24 +117,24 @@ export class EndOp extends Op {
 
 /** Operations without an outcome, by number. Nearly always there is one at most; it then costs no map. */
 export class PendingOps {
-  private only: Op | null = null;
-  private more: Map<number, Op> | null = null;
+  private only: Op<any> | null = null;
+  private more: Map<number, Op<any>> | null = null;
 
   get count(): number {
     return (this.only === null ? 0 : 1) + (this.more === null ? 0 : this.more.size);
   }
 
-  add(op: Op): void {
+  add(op: Op<any>): void {
     if (this.only === null) this.only = op;
     else (this.more ??= new Map()).set(op.seq, op);
   }
 
-  find(seq: number): Op | undefined {
+  find(seq: number): Op<any> | undefined {
     if (this.only !== null && this.only.seq === seq) return this.only;
     return this.more?.get(seq);
   }
 
-  take(seq: number): Op | undefined {
+  take(seq: number): Op<any> | undefined {
     const { only, more } = this;
     if (only !== null && only.seq === seq) {
       this.only = null;
@@ -146,7 +146,7 @@ export class PendingOps {
   }
 
   /** Takes all, in call order. */
-  takeAll(): Op[] {
+  takeAll(): Op<any>[] {
     const all = this.only === null ? [] : [this.only];
     if (this.more !== null) all.push(...this.more.values());
     this.only = null;
@@ -155,7 +155,7 @@ export class PendingOps {
   }
 
   /** All, in no order. */
-  *all(): IterableIterator<Op> {
+  *all(): IterableIterator<Op<any>> {
     if (this.only !== null) yield this.only;
     if (this.more !== null) yield* this.more.values();
   }
