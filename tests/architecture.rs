@@ -38,7 +38,10 @@ const HOUSE: &[Room] = &[
 ];
 
 /// Files that may contain `unsafe`, one reason each.
-const UNSAFE_FILES: &[(&str, &str)] = &[("node/heads.rs", "writes into a typed array that JS owns")];
+const UNSAFE_FILES: &[(&str, &str)] = &[
+    ("node/heads.rs", "writes into a typed array that JS owns"),
+    ("node/hot.rs", "raw Node-API calls for the verbs that run once or more a step"),
+];
 
 /// Functions that run a closure and turn its panic into an error; an entry from JS must name one of them.
 const PANIC_GUARDS: &[&str] = &["catch_unwind"];

@@ -2,6 +2,7 @@
 
 use super::export::{DEAD, LATER, Shared, export, halt};
 use super::heads::write_heads;
+use super::hot::export_hot;
 use crate::engine::{
     ChildSpec, Delivery, DeliveryKind, Events, Halt, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Sending, Seq, Slot,
     Status, StepMode,
@@ -15,11 +16,14 @@ use std::rc::Rc;
 /// Adds the verbs of running code.
 pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
-    export(env, object, "openStep", move |call| {
-        let (slot, seq, name, flags) =
-            (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<String>(2)?, call.get::<u32>(3)?);
+    let name = RefCell::new(Vec::new());
+    export_hot(env, object, "openStep", move |call| {
+        let (slot, seq, flags) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(3)?);
+        let mut name = name.borrow_mut();
+        call.text(2, &mut name)?;
+        let name = text(&name)?;
         let mode = StepMode { is_read_only: flags & 1 != 0, is_at_most_once: flags & 2 != 0 };
-        Ok(match shared.borrow_mut().open_step(slot, seq, &name, mode) {
+        Ok(match shared.borrow_mut().open_step(slot, seq, name, mode) {
             Ok(crate::engine::StepAnswer::Run(Lsn(gate))) => gate as f64,
             Ok(crate::engine::StepAnswer::Later) => LATER,
             Err(reason) => halt(reason),
@@ -87,10 +91,12 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
 
 fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
-    export(env, object, "complete", move |call| {
-        let (slot, seq, attempt) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
-        let payload: String = call.get(3)?;
-        Ok(counted(shared.borrow_mut().complete(slot, seq, attempt, payload.as_bytes())))
+    let payload = RefCell::new(Vec::new());
+    export_hot(env, object, "complete", move |call| {
+        let (slot, seq, attempt) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(2)?);
+        let mut payload = payload.borrow_mut();
+        call.text(3, &mut payload)?;
+        Ok(counted(shared.borrow_mut().complete(slot, seq, attempt, &payload)))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "fail", move |call| {
@@ -138,8 +144,8 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
 
 fn export_turns(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
-    export(env, object, "quiescent", move |call| {
-        Ok(match shared.borrow_mut().quiescent(Slot(call.get(0)?)) {
+    export_hot(env, object, "quiescent", move |call| {
+        Ok(match shared.borrow_mut().quiescent(Slot(call.number(0)?)) {
             Ok(Some(Delivery { kind, seq })) => f64::from(delivery_code(kind)) + 16.0 * f64::from(seq.0),
             Ok(None) => 0.0,
             Err(reason) => halt(reason),
@@ -148,21 +154,21 @@ fn export_turns(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Re
     let shared = Rc::clone(engine);
     export(env, object, "payload", move |call| Ok(shared.borrow().payload(Slot(call.get(0)?)).unwrap_or_default()))?;
     let shared = Rc::clone(engine);
-    export(env, object, "turnTime", move |call| {
-        Ok(shared.borrow().turn_ms(Slot(call.get(0)?)).map_or(DEAD, |ms| ms as f64))
+    export_hot(env, object, "turnTime", move |call| {
+        Ok(shared.borrow().turn_ms(Slot(call.number(0)?)).map_or(DEAD, |ms| ms as f64))
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "replaying", move |call| {
-        Ok(u32::from(shared.borrow().is_replaying(Slot(call.get(0)?)).unwrap_or(false)))
+    export_hot(env, object, "replaying", move |call| {
+        Ok(f64::from(u8::from(shared.borrow().is_replaying(Slot(call.number(0)?)).unwrap_or(false))))
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "durable", move |_| Ok(shared.borrow().durable().0 as f64))?;
+    export_hot(env, object, "durable", move |_| Ok(shared.borrow().durable().0 as f64))?;
     let shared = Rc::clone(engine);
-    export(env, object, "idle", move |_| Ok(shared.borrow_mut().idle().0 as f64))?;
+    export_hot(env, object, "idle", move |_| Ok(shared.borrow_mut().idle().0 as f64))?;
     let shared = Rc::clone(engine);
-    export(env, object, "nextDueMs", move |_| Ok(shared.borrow().next_due_ms().map_or(-1.0, |ms| ms as f64)))?;
+    export_hot(env, object, "nextDueMs", move |_| Ok(shared.borrow().next_due_ms().map_or(-1.0, |ms| ms as f64)))?;
     let shared = Rc::clone(engine);
-    export(env, object, "nextDueAt", move |_| Ok(shared.borrow().next_due_at_ms().map_or(-1.0, |ms| ms as f64)))?;
+    export_hot(env, object, "nextDueAt", move |_| Ok(shared.borrow().next_due_at_ms().map_or(-1.0, |ms| ms as f64)))?;
     let shared = Rc::clone(engine);
     let pending = RefCell::new(Pending::default());
     export(env, object, "tick", move |call| {
@@ -202,6 +208,11 @@ fn delivery_code(kind: DeliveryKind) -> u8 {
         DeliveryKind::ChildEnded => 8,
         DeliveryKind::Cancelled => 9,
     }
+}
+
+/// The text that a hot verb was given.
+fn text(bytes: &[u8]) -> Result<&str, Fault> {
+    std::str::from_utf8(bytes).map_err(|_| Fault::bad_input("a name is not valid text"))
 }
 
 fn answer(result: Result<(), Halt>) -> f64 {

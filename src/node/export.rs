@@ -3,6 +3,7 @@
 use crate::engine::{EngineError, ForeignEngine, Halt};
 use napi::bindgen_prelude::{FromNapiValue, FunctionCallContext, JsObjectValue, Object, ToNapiValue};
 use napi::{Env, Error, Status};
+use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -82,25 +83,28 @@ where
     let function = env.create_function_from_closure::<(), R, _>(name, move |context| {
         match catch_unwind(AssertUnwindSafe(|| verb(&Call { context: &context }))) {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(fault)) => Err(thrown(&context, &fault)),
-            Err(panic) => {
-                let said = panic
-                    .downcast_ref::<String>()
-                    .cloned()
-                    .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-                    .unwrap_or_default();
-                let message = format!("fusee has a bug: {said}; what was acknowledged is safe, close and reopen");
-                Err(thrown(&context, &Fault { code: "INTERNAL", message }))
-            }
+            Ok(Err(fault)) => Err(throw(context.env, &fault)),
+            Err(panic) => Err(throw(context.env, &panic_message(&*panic))),
         }
     })?;
     object.set_named_property(name, function)
 }
 
-/// Throws in JS; the returned error only says that this has happened.
-fn thrown(context: &FunctionCallContext<'_>, fault: &Fault) -> Error {
+/// What a panic becomes in JS.
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> Fault {
+    let said = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or_default();
+    let message = format!("fusee has a bug: {said}; what was acknowledged is safe, close and reopen");
+    Fault { code: "INTERNAL", message }
+}
+
+/// Throws in JS.
+pub(super) fn throw(env: &Env, fault: &Fault) -> Error {
     let message = fault.message.replace('\0', "\u{fffd}");
-    match context.env.throw_error(&message, Some(fault.code)) {
+    match env.throw_error(&message, Some(fault.code)) {
         Ok(()) => Error::from_status(Status::PendingException),
         Err(error) => error,
     }

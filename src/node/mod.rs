@@ -8,4 +8,5 @@ mod client;
 mod code;
 mod export;
 mod heads;
+mod hot;
 mod open;

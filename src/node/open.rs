@@ -3,7 +3,7 @@
 
 use super::client::export_client;
 use super::code::export_code;
-use super::export::{Shared, export};
+use super::export::{Shared, export, throw};
 use crate::engine::MemoryStorage;
 use crate::engine::{Clock, Config, Durability, FlushMode, ForeignEngine};
 use napi::bindgen_prelude::{Either, Function, JsObjectValue, Null, Object};
@@ -46,13 +46,7 @@ pub fn open<'env>(env: &'env Env, options: OpenOptions, notify: Function<'env, (
         // A full queue means that a wake is on its way; a closing environment needs none.
         wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
     });
-    let engine = ForeignEngine::open(config, notify).map_err(|error| {
-        let message = error.message.replace('\0', "\u{fffd}");
-        match env.throw_error(&message, Some(error.code.text())) {
-            Ok(()) => Error::from_status(Status::PendingException),
-            Err(error) => error,
-        }
-    })?;
+    let engine = ForeignEngine::open(config, notify).map_err(|error| throw(env, &error.into()))?;
     let engine: Shared = Rc::new(RefCell::new(engine));
     let mut object = Object::new(env)?;
     export_code(env, &mut object, &engine)?;
