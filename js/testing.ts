@@ -112,7 +112,7 @@ export class TestEngine extends Engine {
 
   override close(options?: { grace?: unknown }): Promise<void> {
     this.stopStandstill();
-    return super.close(options);
+    return super.close(options ?? { grace: BODIES_MAX_MS });
   }
 
   /** Runs come anew; whoever waits for the end of one goes on waiting. */

@@ -14,6 +14,8 @@ export interface HeartbeatSink {
 export class Attempt {
   /** Its outcome counts no more: it is there, or came too late. */
   isOver = false;
+  /** Its promise is pending, and its outcome counts. */
+  isPending = false;
   hasFailed = false;
   outcome: unknown = undefined;
   private controller: AbortController | null = null;

@@ -44,7 +44,7 @@ const BATCH_MAX = 256;
 
 /** Bodies of one thread. */
 export class Bodies implements HeartbeatSink {
-  /** Bodies that were called and whose promises are pending, those that count no more included. */
+  /** Bodies whose promises are pending and whose outcomes count. */
   running = 0;
   /** Outcomes that are not recorded yet. */
   private finished: Attempt[] = [];
@@ -155,8 +155,7 @@ export class Bodies implements HeartbeatSink {
         : `attempt ${number} of step '${step.name}' took longer than ${limit} ms`,
       { of: isHeartbeat ? 'heartbeat' : 'attempt' },
     );
-    attempt.isOver = true;
-    attempt.abort(error);
+    this.lose(attempt, error);
     this.recordFailure(attempt, error);
   }
 
@@ -177,8 +176,15 @@ export class Bodies implements HeartbeatSink {
     step.isClosed = true;
     const attempt = step.attempt as Attempt | null;
     if (attempt === null || attempt.isOver) return;
-    attempt.isOver = true;
+    this.stopCounting(attempt);
     this.aborting.push({ attempt, reason });
+  }
+
+  /** The outcome of an attempt counts no more; its signal aborts. */
+  lose(attempt: Attempt, reason: unknown): void {
+    if (attempt.isOver) return;
+    this.stopCounting(attempt);
+    attempt.abort(reason);
   }
 
   /** Aborts the signals of bodies that count no more. @returns whether there were any */
@@ -195,6 +201,7 @@ export class Bodies implements HeartbeatSink {
     this.gated = [];
     this.head = 0;
     this.finished = [];
+    this.aborting = [];
   }
 
   heartbeat(attempt: Attempt, details: unknown): void {
@@ -220,6 +227,7 @@ export class Bodies implements HeartbeatSink {
 
   private async await(attempt: Attempt, returned: PromiseLike<unknown>): Promise<void> {
     this.running += 1;
+    attempt.isPending = true;
     let hasFailed = false;
     let outcome: unknown;
     try {
@@ -228,8 +236,17 @@ export class Bodies implements HeartbeatSink {
       hasFailed = true;
       outcome = error;
     }
+    if (attempt.isOver) return;
+    attempt.isPending = false;
     this.running -= 1;
     this.finish(attempt, hasFailed, outcome);
+  }
+
+  private stopCounting(attempt: Attempt): void {
+    attempt.isOver = true;
+    if (!attempt.isPending) return;
+    attempt.isPending = false;
+    this.running -= 1;
   }
 
   private finish(attempt: Attempt, hasFailed: boolean, outcome: unknown): void {
@@ -268,6 +285,8 @@ export class Bodies implements HeartbeatSink {
     }
     (step.failures ??= []).push(error);
     this.verbs.fail(run.slot, step.seq, attempt.attempt, this.owner.encodeFailure(error), delay);
+    // Nothing is delivered, but its journal is to be looked at: a run that waits has seen all of it.
+    this.owner.ready(run);
     if (delay === PAUSE) {
       this.owner.warn(
         run,

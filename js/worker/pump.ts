@@ -149,7 +149,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   forgetRuns(): void {
     for (const run of this.runs.values()) {
       run.isDead = true;
-      for (const op of run.pending.takeAll()) if (op instanceof StepOp) op.isClosed = true;
+      for (const op of run.pending.takeAll()) if (op instanceof StepOp) this.bodies.abandon(op, undefined);
     }
     this.runs.clear();
     this.ready_ = [];
@@ -165,9 +165,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     for (const run of this.runs.values()) {
       for (const op of run.pending.all()) {
         const attempt = op instanceof StepOp ? (op.attempt as Attempt | null) : null;
-        if (attempt === null || attempt.isOver) continue;
-        attempt.isOver = true;
-        attempt.abort(reason);
+        if (attempt !== null) this.bodies.lose(attempt, reason);
       }
     }
   }
