@@ -86,7 +86,12 @@ export interface NativeEngine extends PumpVerbs {
   subscribe(mask: number): void;
   setNow(ms: number): void;
   nextDueAt(): number;
+  /** In memory only: loses what was not durable. Slots and tokens are void. */
   crash(): void;
+  /** In memory only: crashes, and answers how many records there are. Nothing works before {@link rewind}. */
+  past(): number;
+  /** Opens with the first `count` records of the past, under a virtual clock that stands at `nowMs`. */
+  rewind(count: number, nowMs: number): void;
   close(): void;
 }
 

@@ -36,6 +36,8 @@ export class TestEngine extends Engine {
   /** Someone moves the clock or waits for rest: no result is given up. */
   private busy = 0;
   private standstill: unknown = undefined;
+  /** When the clock was moved: after which record, to which time. @internal */
+  readonly moves: { readonly lsn: number; readonly nowMs: number }[] = [];
   /** Bodies that the clock has moved on without. */
   private hanging = 0;
 
@@ -104,7 +106,30 @@ export class TestEngine extends Engine {
   async crash(): Promise<void> {
     this.core.check();
     await this.whileBusy(async () => {
+      this.core.pump.drainEvents();
       this.core.native.crash();
+      this.afterCrash();
+      await this.settle();
+    });
+  }
+
+  /** Ends this life and remembers its records. @returns how many there are @internal */
+  past(): number {
+    this.core.check();
+    this.core.pump.drainEvents();
+    this.core.pump.host.bodies.hold();
+    const count = this.core.native.past();
+    this.core.pump.forgetRuns();
+    this.core.requests.rejectAll(new StorageError('the engine went back to its past'));
+    return count;
+  }
+
+  /** Opens with the first records of the past and replays; no body runs, no time passes. @internal */
+  async rewind(count: number, nowMs: number): Promise<void> {
+    await this.whileBusy(async () => {
+      this.core.pump.drainEvents();
+      this.core.virtualNowMs = nowMs;
+      this.core.native.rewind(count, nowMs);
       this.afterCrash();
       await this.settle();
     });
@@ -135,6 +160,7 @@ export class TestEngine extends Engine {
   }
 
   private async moveTo(nowMs: number): Promise<void> {
+    this.moves.push({ lsn: this.core.native.durable(), nowMs });
     this.core.virtualNowMs = nowMs;
     this.core.native.setNow(nowMs);
     this.core.pump.wake();

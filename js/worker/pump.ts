@@ -145,6 +145,11 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     leave(this, this.primitives.nextTick);
   }
 
+  /** Takes the events of this life that wait to be fetched. */
+  drainEvents(): void {
+    while (this.events.hasMore) this.events.fetch(this.verbs);
+  }
+
   /** Drops the code of all runs: they come anew, or never. */
   forgetRuns(): void {
     for (const run of this.runs.values()) {

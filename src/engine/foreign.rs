@@ -136,14 +136,30 @@ impl ForeignEngine {
         let Durability::Memory(memory) = &self.config.durability else {
             return Err(EngineError::new(ErrorCode::BadInput, "only an engine in memory can be crashed"));
         };
+        let memory = memory.clone();
         self.group.abandon();
         memory.crash();
+        self.reopen(Durability::Memory(memory), self.config.clock.clone())
+    }
+
+    /// Opens again elsewhere. The group must have been abandoned.
+    pub(super) fn reopen(&mut self, durability: Durability, clock: Clock) -> Result<(), EngineError> {
+        self.config.durability = durability;
+        self.config.clock = clock;
         self.group = Self::open_group(&self.config, &self.waker)?;
         self.slots = Slots::new(self.group.shard_count());
         self.unregistered.clear();
         self.has_failed = false;
         self.listen(self.has_listeners);
         Ok(())
+    }
+
+    pub(super) fn durability(&self) -> &Durability {
+        &self.config.durability
+    }
+
+    pub(super) fn log_options(&self) -> crate::log::LogOptions {
+        self.config.log.clone()
     }
 
     /// Flushes and lets go of the directory. Durable on return: everything that was appended.
