@@ -33,8 +33,7 @@ export class Engine {
   /** Starts a workflow. Resolved: the start is durable. */
   async start(workflow: any, input?: unknown, options?: any): Promise<WorkflowHandle> {
     const { reply, id } = await this.begin(workflow, input, options, false);
-    const [runId] = (await reply.promise).split('\u001f');
-    return new WorkflowHandle(this.core, id, runId);
+    return new WorkflowHandle(this.core, id, await reply.promise);
   }
 
   /** Starts a workflow and waits for its result. */
@@ -44,8 +43,7 @@ export class Engine {
     const { reply, result, id } = await this.begin(workflow, input, startOptions, true);
     result!.promise.catch(() => undefined);
     try {
-      const [runId = ''] = (await reply.promise).split('\u001f');
-      result!.target!.runId = runId;
+      await reply.promise;
     } catch (error) {
       this.core.requests.remove(result!);
       throw error;
@@ -206,7 +204,7 @@ export class Engine {
       const reply = this.core.request(
         (token) =>
           this.core.native.start(token, result?.token ?? 0, id, type, version, text, policies, timeoutMs, actor),
-        (answer) => answer,
+        (answer) => (target.runId = answer.slice(0, answer.indexOf('\u001f'))),
       );
       return { reply, result, id };
     } catch (error) {

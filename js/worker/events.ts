@@ -16,8 +16,6 @@ const ENDED = 5;
 const EVENTS_MAX = 1024;
 const NUMBERS_BEFORE = 4;
 const NUMBERS_PER_EVENT = 4;
-/** Fields of a start before its input: id, run id, type, version, key root, start, parent, parent's run. */
-const FIELDS_OF_IDENTITY = 8;
 
 /** Who is told. */
 export interface EventSink {
@@ -90,17 +88,13 @@ export class EventReader {
   }
 
   private start(slot: number, text: string): void {
-    let border = -1;
-    let typeAt = 0;
-    let typeEnd = 0;
-    for (let field = 0; field < FIELDS_OF_IDENTITY; field += 1) {
-      if (field === 2) typeAt = border + 1;
-      border = text.indexOf('\u001f', border + 1);
-      if (field === 2) typeEnd = border;
-    }
-    const code = this.definitions.get(text.slice(typeAt, typeEnd));
-    if (code === undefined) throw new Error(`a run of '${text.slice(typeAt, typeEnd)}' came here, which is not defined here`);
-    this.sink.handleStart(new Run(this.host, slot, code, ownCopy(text.slice(0, border)), text.slice(border + 1)));
+    const idEnd = text.indexOf('\u001f');
+    const identityEnd = text.indexOf('\u001f', idEnd + 1);
+    const typeEnd = text.indexOf('\u001f', identityEnd + 1);
+    const type = text.slice(identityEnd + 1, typeEnd);
+    const code = this.definitions.get(type);
+    if (code === undefined) throw new Error(`a run of '${type}' came here, which is not defined here`);
+    this.sink.handleStart(new Run(this.host, slot, code, ownCopy(text.slice(0, identityEnd)), text.slice(typeEnd + 1)));
   }
 }
 

@@ -106,7 +106,9 @@ export class WorkerHost implements Host, BodyOwner {
   launch(run: Run): unknown {
     const { code } = run;
     const mock = this.workflowMocks.get(code.name);
-    const input = this.decodeInput(run);
+    const text = run.input;
+    run.input = null;
+    const input = text === null || text === '' ? undefined : decode(text);
     if (mock !== undefined) return inRoot(mock, input);
     const context = new Context(run);
     return this.isDev ? inRoot(callMarked, run, code, context, input) : inRoot(code.handler, context, input);
@@ -210,10 +212,6 @@ export class WorkerHost implements Host, BodyOwner {
     if (this.current === run) this.current = null;
     this.turns.drop(run);
   }
-
-  private decodeInput(run: Run): unknown {
-    return run.input === '' ? undefined : decode(run.input);
-  }
 }
 
 function callMarked(run: Run, code: WorkflowCode, context: Context, input: unknown): unknown {
@@ -222,7 +220,7 @@ function callMarked(run: Run, code: WorkflowCode, context: Context, input: unkno
 
 /** What to say of code that awaited something that `ctx` did not give. */
 function foreignAwait(run: Run, verb: string): string {
-  const last = run.lastUse === null ? '' : `; its last call in turn was ctx.${run.lastVerb}${atPlace(run.lastUse)}`;
+  const last = run.lastUse === null ? '' : `; its last call in turn was ctx.${run.lastUse.message}${atPlace(run.lastUse)}`;
   const what =
     verb === 'return' || verb === 'throw'
       ? `its function ended (${verb}) out of turn`

@@ -154,7 +154,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   forgetRuns(): void {
     for (const run of this.runs.values()) {
       run.isDead = true;
-      for (const op of run.pending.takeAll()) if (op instanceof StepOp) this.bodies.abandon(op, undefined);
+      for (const op of run.takeAllPending()) if (op instanceof StepOp) this.bodies.abandon(op, undefined);
     }
     this.runs.clear();
     this.ready_ = [];
@@ -168,7 +168,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   /** Aborts the signals of all attempts that run. Their outcomes count no more: they cost no attempt. */
   abortBodies(reason: unknown): void {
     for (const run of this.runs.values()) {
-      for (const op of run.pending.all()) {
+      for (const op of run.allPending()) {
         const attempt = op instanceof StepOp ? (op.attempt as Attempt | null) : null;
         if (attempt !== null) this.bodies.lose(attempt, reason);
       }
@@ -409,17 +409,17 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     this.drop(run);
     run.isDead = true;
     run.conditions = null;
-    if (run.pending.count > 0) this.abandonRest(run);
+    if (run.pendingCount > 0) this.abandonRest(run);
   }
 
   /** Bodies of steps that nobody waited for do not outlive their run. */
   private abandonRest(run: Run): void {
     const reason = new CancelledError(`workflow ${run.id} has ended`, { reason: undefined });
-    for (const op of run.pending.takeAll()) if (op instanceof StepOp) this.bodies.abandon(op, reason);
+    for (const op of run.takeAllPending()) if (op instanceof StepOp) this.bodies.abandon(op, reason);
   }
 
   private stepOf(slot: number, seq: number): StepOp | undefined {
-    const op = this.runs.get(slot)?.pending.find(seq);
+    const op = this.runs.get(slot)?.findPending(seq);
     return op instanceof StepOp ? op : undefined;
   }
 
@@ -457,6 +457,6 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
 
 /** What to say of code that has come to rest and waits for nothing that could be delivered (LAW-8). */
 function waitsOutside(run: Run): string {
-  const last = run.lastUse === null ? '' : `; its last call was ctx.${run.lastVerb}${atPlace(run.lastUse)}`;
+  const last = run.lastUse === null ? '' : `; its last call was ctx.${run.lastUse.message}${atPlace(run.lastUse)}`;
   return `it awaits something that does not come from ctx (a timer, a request, a promise of its own)${last}`;
 }

@@ -43,7 +43,7 @@ export function openChild(
   const answer = run.host.verbs.openChild(run.slot, seq, flags, id, type, version, text, timeoutMs);
   if (!isOpen(run, answer, `${verb} '${type}'`)) return undefined;
   const op = new EndOp(seq, id);
-  run.pending.add(op);
+  run.addPending(op);
   return op;
 }
 
@@ -74,7 +74,7 @@ export class ChildHandle {
     const seq = ++run.seq;
     if (!this.#send(seq, SEND_WATCH, '', '', `result of '${this.id}'`)) return never();
     this.#end = new EndOp(seq, this.id);
-    run.pending.add(this.#end);
+    run.addPending(this.#end);
     return this.#end.promise;
   }
 

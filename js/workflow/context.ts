@@ -12,6 +12,7 @@ import { ConditionOp, Op, StepOp, WaitOp } from './operations.js';
 import { RandomStream } from './random.js';
 import type { Run } from './run.js';
 import { openWait, SignalIterator } from './signals.js';
+import { StepNames } from './step-names.js';
 import { DEFAULT_POLICY, stepPolicy } from './step-options.js';
 import { enter, isOpen, never, refuse } from './turn.js';
 
@@ -39,9 +40,8 @@ export interface RunLogger {
 /** The context of one run. */
 export class Context {
   readonly #run: Run;
-  #streams: Map<string, RandomStream> | null = null;
-  #info: RunInfo | null = null;
-  #log: RunLogger | null = null;
+  /** Made when something of it is asked for. */
+  #more: { streams?: Map<string, RandomStream>; info?: RunInfo; log?: RunLogger } | null = null;
 
   constructor(run: Run) {
     this.#run = run;
@@ -55,11 +55,11 @@ export class Context {
     if (typeof fn !== 'function') throw new TypeError(`ctx.step('${name}') needs a function as its second argument`);
     const policy = options === undefined ? DEFAULT_POLICY : stepPolicy(options);
     const seq = ++run.seq;
-    const nth = run.steps.add(name);
+    const nth = (run.steps ??= new StepNames()).add(name);
     const answer = run.host.verbs.openStep(run.slot, seq, name, policy.flags);
     if (!isOpen(run, answer, `step '${name}'`)) return never();
     const op = new StepOp(run, seq, name, nth, fn, policy);
-    run.pending.add(op);
+    run.addPending(op);
     if (answer >= 0 || answer === LATER) {
       op.scope = run.host.captureContext();
       if (answer >= 0) {
@@ -103,7 +103,7 @@ export class Context {
     const answer = run.host.verbs.openCondition(run.slot, seq, timeoutMs);
     if (!isOpen(run, answer, 'condition')) return never();
     const op = new ConditionOp(seq, predicate, isTimed);
-    run.pending.add(op);
+    run.addPending(op);
     (run.conditions ??= []).push(op);
     return op.promise;
   }
@@ -163,11 +163,11 @@ export class Context {
   }
 
   get log(): RunLogger {
-    return (this.#log ??= loggerOf(this.#run));
+    return ((this.#more ??= {}).log ??= loggerOf(this.#run));
   }
 
   get info(): RunInfo {
-    return (this.#info ??= infoOf(this.#run, 1));
+    return ((this.#more ??= {}).info ??= infoOf(this.#run, 1));
   }
 
   #timer(verb: string, isAbsolute: boolean, value: unknown, read: (value: any) => number): Promise<void> {
@@ -178,16 +178,16 @@ export class Context {
     const seq = ++run.seq;
     if (!isOpen(run, run.host.verbs.openTimer(run.slot, seq, ms, isAbsolute), verb)) return never();
     const op = new Op<void>(seq);
-    run.pending.add(op);
+    run.addPending(op);
     return op.promise;
   }
 
   #stream(name: string): RandomStream {
-    this.#streams ??= new Map();
-    let stream = this.#streams.get(name);
+    const streams = ((this.#more ??= {}).streams ??= new Map<string, RandomStream>());
+    let stream = streams.get(name);
     if (stream === undefined) {
       stream = new RandomStream(`${this.#run.keyRoot}/${name}`);
-      this.#streams.set(name, stream);
+      streams.set(name, stream);
     }
     return stream;
   }

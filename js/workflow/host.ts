@@ -74,6 +74,8 @@ export interface Verbs {
     name: string,
     payload: string,
   ): number;
+  /** Id, run id, type, version, key root, start, parent's run, joined by U+001F; nothing once the run has gone. */
+  identity(slot: number): string;
   payload(slot: number): string;
   turnTime(slot: number): number;
   replaying(slot: number): number;

@@ -115,26 +115,29 @@ export class EndOp extends Op {
   }
 }
 
-/** Operations without an outcome, by number. Nearly always there is one at most; it then costs no map. */
+/**
+ * Operations without an outcome, by number. Nearly always there is one at most; it then costs no map. A run is such a
+ * set by inheritance: an object of its own would be felt where many runs wait.
+ */
 export class PendingOps {
   private only: Op<any> | null = null;
   private more: Map<number, Op<any>> | null = null;
 
-  get count(): number {
+  get pendingCount(): number {
     return (this.only === null ? 0 : 1) + (this.more === null ? 0 : this.more.size);
   }
 
-  add(op: Op<any>): void {
+  addPending(op: Op<any>): void {
     if (this.only === null) this.only = op;
     else (this.more ??= new Map()).set(op.seq, op);
   }
 
-  find(seq: number): Op<any> | undefined {
+  findPending(seq: number): Op<any> | undefined {
     if (this.only !== null && this.only.seq === seq) return this.only;
     return this.more?.get(seq);
   }
 
-  take(seq: number): Op<any> | undefined {
+  takePending(seq: number): Op<any> | undefined {
     const { only, more } = this;
     if (only !== null && only.seq === seq) {
       this.only = null;
@@ -146,7 +149,7 @@ export class PendingOps {
   }
 
   /** Takes all, in call order. */
-  takeAll(): Op<any>[] {
+  takeAllPending(): Op<any>[] {
     const all = this.only === null ? [] : [this.only];
     if (this.more !== null) all.push(...this.more.values());
     this.only = null;
@@ -155,7 +158,7 @@ export class PendingOps {
   }
 
   /** All, in no order. */
-  *all(): IterableIterator<Op<any>> {
+  *allPending(): IterableIterator<Op<any>> {
     if (this.only !== null) yield this.only;
     if (this.more !== null) yield* this.more.values();
   }

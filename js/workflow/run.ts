@@ -47,18 +47,14 @@ export interface Outcome {
 }
 
 /** A run whose code is in memory. Kept lean: tens of thousands of them wait at the same time. */
-export class Run {
+export class Run extends PendingOps {
   /** Number of the last operation. */
   seq = 0;
   /** Its code goes on no more: the run ended, is stuck, or was taken away. What it waits for stays pending. */
   isDead = false;
   /** It is in the queue of runs that have deliveries. */
   isReady = false;
-  /** Its function was called. */
-  isLaunched = false;
-  /** What it waits for. */
-  readonly pending = new PendingOps();
-  /** Those of them that wait for a predicate, in call order. */
+  /** What it waits for that is a predicate, in call order. */
   conditions: ConditionOp[] | null = null;
   /** Set when the function has returned or thrown; the end of the turn records it. */
   outcome: Outcome | null = null;
@@ -67,31 +63,38 @@ export class Run {
   /** Handlers of queries, by name. */
   queries: Map<string, (input: unknown) => unknown> | null = null;
   /** Names of the steps so far. */
-  readonly steps = new StepNames();
+  steps: StepNames | null = null;
   /** Made when someone asks for `ctx.signal`. */
   abort: AbortController | null = null;
-  /** In development: where `ctx` was used last. */
+  /** In development: where `ctx` was used last. The message is the verb. */
   lastUse: Error | null = null;
-  /** Which verb that was. */
-  lastVerb = '';
-  /** Text of the input; let go once the function was called. */
-  input: string;
   private timeMs = -1;
 
   constructor(
     readonly host: Host,
     readonly slot: number,
     readonly code: WorkflowCode,
-    /** id, run id, type, version, key root, start and parent, as they came; taken apart when asked for. */
+    /** Id and key root. */
     private readonly identity: string,
-    input: string,
+    /** Text of the input; `null` once the function was called. */
+    public input: string | null,
   ) {
-    this.input = input;
+    super();
   }
 
   /** The caller's name of the run. */
   get id(): string {
-    return this.field(0);
+    return this.identity.slice(0, this.identity.indexOf('\u001f'));
+  }
+
+  /** From which its idempotency keys, its chance and the ids of its children follow. */
+  get keyRoot(): string {
+    return this.identity.slice(this.identity.indexOf('\u001f') + 1);
+  }
+
+  /** Its function was called. */
+  get isLaunched(): boolean {
+    return this.input === null;
   }
 
   /** This one execution under that name. */
@@ -102,11 +105,6 @@ export class Run {
   /** Version of the code that it was started with. */
   get version(): number {
     return Number(this.field(3));
-  }
-
-  /** From which its idempotency keys, its chance and the ids of its children follow. */
-  get keyRoot(): string {
-    return this.field(4);
   }
 
   /** First start, in ms since 1970. */
@@ -126,7 +124,7 @@ export class Run {
 
   /** A wait that is neither for a delivery nor over: whatever the code awaits did not come from `ctx` (LAW-8). */
   get waitsOutside(): boolean {
-    return this.outcome === null && this.pending.count === 0;
+    return this.outcome === null && this.pendingCount === 0;
   }
 
   /** Hands a delivery to the code. Call it only within a turn of this run. */
@@ -193,7 +191,7 @@ export class Run {
 
   /** Resolves a condition. Call it only within a turn of this run. */
   hold(op: ConditionOp, error: unknown): void {
-    this.pending.take(op.seq);
+    this.takePending(op.seq);
     this.dropCondition(op);
     this.host.verbs.withdraw(this.slot, op.seq);
     if (error === NOTHING) op.hold();
@@ -212,12 +210,11 @@ export class Run {
     this.isDead = true;
     this.conditions = null;
     this.queries = null;
-    for (const op of this.pending.takeAll()) if (op instanceof StepOp) this.host.abandon(op, reason);
+    for (const op of this.takeAllPending()) if (op instanceof StepOp) this.host.abandon(op, reason);
     this.abort?.abort(reason);
   }
 
   private launch(): void {
-    this.isLaunched = true;
     let returned: unknown;
     try {
       returned = this.host.launch(this);
@@ -225,7 +222,6 @@ export class Run {
       this.settle(true, error);
       return;
     }
-    this.input = '';
     if (!isThenable(returned)) {
       this.settle(false, returned);
       return;
@@ -243,7 +239,7 @@ export class Run {
   }
 
   private taken(seq: number): Op<any> | undefined {
-    return this.pending.take(seq);
+    return this.takePending(seq);
   }
 
   private payload(): string {
@@ -264,7 +260,7 @@ export class Run {
     });
     this.cancelled = error;
     this.conditions = null;
-    for (const op of this.pending.takeAll()) {
+    for (const op of this.takeAllPending()) {
       if (op instanceof StepOp) this.host.abandon(op, error);
       op.reject(error);
     }
@@ -272,7 +268,7 @@ export class Run {
   }
 
   private field(index: number): string {
-    return this.identity.split('\u001f', index + 1)[index] ?? '';
+    return this.host.verbs.identity(this.slot).split('\u001f', index + 1)[index] ?? '';
   }
 }
 

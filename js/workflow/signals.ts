@@ -24,7 +24,7 @@ export function openWait(
     return Promise.resolve(isIteration ? { value, done: false } : value);
   }
   const op = new WaitOp(seq, orElse, isIteration);
-  run.pending.add(op);
+  run.addPending(op);
   return op;
 }
 
@@ -51,7 +51,7 @@ export class SignalIterator implements AsyncIterableIterator<unknown> {
     if (run.cancelled !== null) return refuse(run);
     const wait = openWait(run, this.#name, -1, undefined, true);
     if (!(wait instanceof WaitOp)) return wait as Promise<IteratorResult<unknown>>;
-    this.#waits = this.#waits.filter((op) => run.pending.find(op.seq) === op);
+    this.#waits = this.#waits.filter((op) => run.findPending(op.seq) === op);
     this.#waits.push(wait);
     return wait.promise as Promise<IteratorResult<unknown>>;
   }
@@ -61,8 +61,8 @@ export class SignalIterator implements AsyncIterableIterator<unknown> {
     if (!enter(run, 'signals')) return never();
     this.#isClosed = true;
     for (const op of this.#waits) {
-      if (run.pending.find(op.seq) !== op) continue;
-      run.pending.take(op.seq);
+      if (run.findPending(op.seq) !== op) continue;
+      run.takePending(op.seq);
       run.host.verbs.withdraw(run.slot, op.seq);
       op.resolve({ value: undefined, done: true });
     }

@@ -14,10 +14,7 @@ export function enter(run: Run, verb: string): boolean {
     if (!run.isDead) host.outOfTurn(run, verb);
     return false;
   }
-  if (host.isDev) {
-    run.lastUse = new Error(verb);
-    run.lastVerb = verb;
-  }
+  if (host.isDev) run.lastUse = new Error(verb);
   return true;
 }
 
