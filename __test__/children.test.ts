@@ -39,7 +39,10 @@ test('ctx.handle addresses a workflow that somebody else started', async () => {
   const parent = workflow('parent', async (ctx: any) => {
     const other = ctx.handle(child, 'other');
     await other.signal(go, 'hello');
-    const missing = await ctx.handle(child, 'nobody').result().catch((error: any) => error.name);
+    const missing = await ctx
+      .handle(child, 'nobody')
+      .result()
+      .catch((error: any) => error.name);
     return [await other.result(), missing];
   });
   const engine = await engineOf([parent, child]);

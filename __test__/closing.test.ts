@@ -38,7 +38,9 @@ test('close rejects whoever still waits', async () => {
 
 test('close lets a running body end within the grace, and records its result', async () => {
   let end: () => void = () => undefined;
-  const works = workflow('works', (ctx: any) => ctx.step('work', () => new Promise((resolve) => (end = () => resolve(1)))));
+  const works = workflow('works', (ctx: any) =>
+    ctx.step('work', () => new Promise((resolve) => (end = () => resolve(1)))),
+  );
   const engine: any = await open(':memory:', { workflows: [works], logger: quietLogger().logger } as any);
   const result = engine.execute(works);
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -86,7 +88,8 @@ test('listeners are told when something is durable; what they throw is reported'
   const stuck = workflow('stuck', () => new Promise(() => undefined));
   const engine = await engineOf([ends, stuck, waits]);
   const seen: any[] = [];
-  for (const name of ['completed', 'failed', 'stuck', 'terminated', 'cancelled']) engine.on(name, (event: any) => seen.push(event));
+  for (const name of ['completed', 'failed', 'stuck', 'terminated', 'cancelled'])
+    engine.on(name, (event: any) => seen.push(event));
   engine.once('completed', () => {
     throw new Error('listener broke');
   });

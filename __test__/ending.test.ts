@@ -20,7 +20,13 @@ test('cancel rejects everything open in call order within one turn, and every la
   await handle.cancel('why not');
   const error = await rejection(handle.result());
   expect(error).toMatchObject({ name: 'CancelledError', reason: 'why not' });
-  expect(trace.sort()).toEqual(['0 CancelledError', '1 CancelledError', '2 CancelledError', 'abort', 'later CancelledError']);
+  expect(trace.sort()).toEqual([
+    '0 CancelledError',
+    '1 CancelledError',
+    '2 CancelledError',
+    'abort',
+    'later CancelledError',
+  ]);
   expect((await handle.describe()).status).toBe('cancelled');
 });
 
@@ -41,12 +47,16 @@ test('a workflow that swallows a cancel completes; one that throws something els
 test('cancel aborts the signal of a running step; its outcome does not count', async () => {
   let reason: any;
   const runs = workflow('runs', async (ctx: any) =>
-    ctx.step('run', (step: any) => new Promise((_resolve, reject) => {
-      step.signal.addEventListener('abort', () => {
-        reason = step.signal.reason;
-        reject(new Error('stopped'));
-      });
-    })),
+    ctx.step(
+      'run',
+      (step: any) =>
+        new Promise((_resolve, reject) => {
+          step.signal.addEventListener('abort', () => {
+            reason = step.signal.reason;
+            reject(new Error('stopped'));
+          });
+        }),
+    ),
   );
   const engine = await engineOf([runs]);
   const handle = await engine.start(runs);
@@ -60,9 +70,13 @@ test('terminate ends a run at once, and aborts what runs', async () => {
   let wasAborted = false;
   const runs = workflow('runs', async (ctx: any) => {
     try {
-      await ctx.step('run', (step: any) => new Promise(() => {
-        step.signal.addEventListener('abort', () => (wasAborted = true));
-      }));
+      await ctx.step(
+        'run',
+        (step: any) =>
+          new Promise(() => {
+            step.signal.addEventListener('abort', () => (wasAborted = true));
+          }),
+      );
     } finally {
       await ctx.step('never', () => {
         throw new Error('no code runs after terminate');
@@ -91,9 +105,13 @@ test('the timeout of a run ends it', async () => {
 test('bodies of steps that nobody waited for do not outlive their run', async () => {
   let wasAborted = false;
   const leaves = workflow('leaves', async (ctx: any) => {
-    void ctx.step('left', (step: any) => new Promise(() => {
-      step.signal.addEventListener('abort', () => (wasAborted = true));
-    }));
+    void ctx.step(
+      'left',
+      (step: any) =>
+        new Promise(() => {
+          step.signal.addEventListener('abort', () => (wasAborted = true));
+        }),
+    );
     await ctx.sleep('1s');
     return 'left';
   });

@@ -30,7 +30,9 @@ test('a real engine neither hangs under fake timers nor believes their clock', a
     await ctx.sleep(30);
     return ctx.now() - before >= 30 && before > 1e12;
   });
-  const engine: any = closing((await open(':memory:', { workflows: [naps], logger: quietLogger().logger } as any)) as any);
+  const engine: any = closing(
+    (await open(':memory:', { workflows: [naps], logger: quietLogger().logger } as any)) as any,
+  );
   await expect(engine.execute(naps)).resolves.toBe(true);
 });
 

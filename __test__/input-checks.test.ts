@@ -50,7 +50,9 @@ test('ids, names and options are checked where they are given', async () => {
 
 test('a value that cannot be recorded is refused with its path, one that is too large with its size and the limit', async () => {
   const engine = await engineOf([takes], { payloadBytesMax: 1000 });
-  expect((await rejection(engine.start(takes, { a: [1, () => 1] }))).message).toMatch(/input of workflow 'takes'.*a\[1\]/);
+  expect((await rejection(engine.start(takes, { a: [1, () => 1] }))).message).toMatch(
+    /input of workflow 'takes'.*a\[1\]/,
+  );
   const large = await rejection(engine.start(takes, 'x'.repeat(2000)));
   expect(large.message).toMatch(/input of workflow 'takes' takes 2002 bytes; the limit is 1000/);
   const handle = await engine.start(takes, 1);
@@ -106,7 +108,10 @@ test('mockStep and mock put other functions in place, until they are undone', as
   const child = workflow('child', async () => 'real child');
   const parent = workflow('parent', async (ctx: any) => [await ctx.step('s', () => 'real step'), await ctx.run(child)]);
   const engine = await engineOf([parent, child]);
-  const undo = [engine.mockStep(parent, 's', (attempt: number) => `mock ${attempt}`), engine.mock(child, () => 'mock child')];
+  const undo = [
+    engine.mockStep(parent, 's', (attempt: number) => `mock ${attempt}`),
+    engine.mock(child, () => 'mock child'),
+  ];
   await expect(engine.execute(parent)).resolves.toEqual(['mock 1', 'mock child']);
   for (const back of undo) back();
   await expect(engine.execute(parent)).resolves.toEqual(['real step', 'real child']);

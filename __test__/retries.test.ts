@@ -59,7 +59,11 @@ test('waits double up to the longest one', async () => {
 
 test.each([
   ['NonRetryableError', () => new NonRetryableError('never'), {}],
-  ['an error named in nonRetryable', () => Object.assign(new Error('x'), { name: 'BadCard' }), { nonRetryable: ['BadCard'] }],
+  [
+    'an error named in nonRetryable',
+    () => Object.assign(new Error('x'), { name: 'BadCard' }),
+    { nonRetryable: ['BadCard'] },
+  ],
   ['an error that shouldRetry refuses', () => new Error('x'), { shouldRetry: () => false }],
 ])('%s ends the attempts', async (_name, error, retry) => {
   const { calls, body } = failing(9, error);

@@ -166,7 +166,9 @@ test('clocks, chance and timers in the code of a workflow are reported once a pl
   Date.now();
   Math.random();
   await engine.execute(reads);
-  const traps = engine.lines.map(({ message }: any) => message).filter((text: string) => text.includes('a replay gets'));
+  const traps = engine.lines
+    .map(({ message }: any) => message)
+    .filter((text: string) => text.includes('a replay gets'));
   expect(traps).toHaveLength(2);
   expect(traps[0]).toMatch(/Date\.now at .*turns\.test\.ts:\d+:\d+.*ctx\.now\(\)/);
   expect(traps[1]).toMatch(/Math\.random.*ctx\.random\(\)/);

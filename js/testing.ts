@@ -148,7 +148,8 @@ export class TestEngine extends Engine {
     for (const request of requests.all()) {
       const { target } = request;
       try {
-        if (target === null || target.runId === '') throw new StorageError('the engine crashed before the answer was durable');
+        if (target === null || target.runId === '')
+          throw new StorageError('the engine crashed before the answer was durable');
         native.result(request.token, target.id, target.runId);
       } catch (error) {
         requests.remove(request);

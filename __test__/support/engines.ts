@@ -12,9 +12,11 @@ const open: { close(): Promise<void> }[] = [];
 /** A logger that keeps its lines. */
 export function quietLogger(): { readonly lines: Lines[]; readonly logger: any } {
   const lines: Lines[] = [];
-  const write = (level: string) => (message: string, fields: object = {}) => {
-    lines.push({ level, message, fields: fields as Record<string, unknown> });
-  };
+  const write =
+    (level: string) =>
+    (message: string, fields: object = {}) => {
+      lines.push({ level, message, fields: fields as Record<string, unknown> });
+    };
   return { lines, logger: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') } };
 }
 

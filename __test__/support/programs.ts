@@ -15,7 +15,13 @@ export function chanceOf(seed: number): () => number {
 }
 
 export type Node =
-  | { readonly kind: 'step'; readonly rounds: number; readonly fails: number; readonly maxAttempts: number; readonly readOnly: boolean }
+  | {
+      readonly kind: 'step';
+      readonly rounds: number;
+      readonly fails: number;
+      readonly maxAttempts: number;
+      readonly readOnly: boolean;
+    }
   | { readonly kind: 'sleep'; readonly ms: number }
   | { readonly kind: 'wait'; readonly signal: number; readonly timeout: number | undefined }
   | { readonly kind: 'condition'; readonly atLeast: number; readonly timeout: number | undefined }
@@ -84,7 +90,12 @@ export function programOf(seed: number): Program {
       case 5:
         return { kind: 'allSettled', parts: group(depth, 1 + below(4)) };
       case 6:
-        return { kind: 'iterate', signal: below(SIGNALS), times: 1 + below(3), body: chance() < 0.6 ? node(depth - 1) : undefined };
+        return {
+          kind: 'iterate',
+          signal: below(SIGNALS),
+          times: 1 + below(3),
+          body: chance() < 0.6 ? node(depth - 1) : undefined,
+        };
       case 7:
         return { kind: 'float', part: node(depth - 1) };
       default:
@@ -148,9 +159,15 @@ export async function interpret(
       case 'sleep':
         return ctx.sleep(node.ms);
       case 'wait':
-        return ctx.waitFor(messages.signals[node.signal], ...(node.timeout === undefined ? [] : [{ timeout: node.timeout }]));
+        return ctx.waitFor(
+          messages.signals[node.signal],
+          ...(node.timeout === undefined ? [] : [{ timeout: node.timeout }]),
+        );
       case 'condition':
-        return ctx.condition(() => counter >= node.atLeast * 2, ...(node.timeout === undefined ? [] : [{ timeout: node.timeout }]));
+        return ctx.condition(
+          () => counter >= node.atLeast * 2,
+          ...(node.timeout === undefined ? [] : [{ timeout: node.timeout }]),
+        );
       case 'iterate': {
         let times = 0;
         for await (const value of ctx.signals(messages.signals[node.signal])) {

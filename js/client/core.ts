@@ -5,7 +5,13 @@
  */
 import { encode as encodeValue } from '../codec.js';
 import { ClosedError, fromNative, RunNotFoundError } from '../errors.js';
-import { openNative, primitives as loadPrimitives, type NativeEngine, type NativeOptions, type Primitives } from '../native.js';
+import {
+  openNative,
+  primitives as loadPrimitives,
+  type NativeEngine,
+  type NativeOptions,
+  type Primitives,
+} from '../native.js';
 import { inRoot } from '../worker/contexts.js';
 import { watchDevelopment } from '../worker/development.js';
 import type { Logger } from '../worker/host.js';
@@ -14,7 +20,7 @@ import type { WorkflowCode } from '../workflow/run.js';
 import { KeepAlive } from './keep-alive.js';
 import { Listeners } from './listeners.js';
 import { noticeOf } from './notices.js';
-import { closed, Requests, type Request, type ResultTarget } from './requests.js';
+import { closed, Requests, type Request, type ResultTarget, type Waiting } from './requests.js';
 import { statusName } from './rows.js';
 
 /** How an engine is opened, read and checked. */
@@ -76,7 +82,9 @@ export class EngineCore implements PumpOwner {
       this.primitives,
       settings.virtualNowMs === null,
     );
-    this.stopWatching = settings.isDev ? watchDevelopment(this.pump.host, this.primitives, settings.logger) : () => undefined;
+    this.stopWatching = settings.isDev
+      ? watchDevelopment(this.pump.host, this.primitives, settings.logger)
+      : () => undefined;
     this.pump.wake();
   }
 
@@ -98,7 +106,7 @@ export class EngineCore implements PumpOwner {
   /** Asks the engine. Calls of one macrotask share one flush. */
   request<T>(
     send: (token: number) => void,
-    read: (text: string, status: number) => T,
+    read: (text: string, status: number, target: any) => T,
     target: ResultTarget | null = null,
   ): Request<T> {
     this.check();
@@ -108,7 +116,7 @@ export class EngineCore implements PumpOwner {
   }
 
   /** The answer is not waited for any more. */
-  forget(request: Request<any>): void {
+  forget(request: Waiting): void {
     this.requests.remove(request);
     if (this.state !== 'closed' && this.failure === undefined) this.native.forget(request.token);
   }
@@ -137,7 +145,8 @@ export class EngineCore implements PumpOwner {
           }
         },
         refuse,
-        miss: () => refuse(new RunNotFoundError(`workflow ${id} has ended, or is stuck, and answers no queries`, { id })),
+        miss: () =>
+          refuse(new RunNotFoundError(`workflow ${id} has ended, or is stuck, and answers no queries`, { id })),
       });
     } catch (error) {
       refuse(fromNative(error));
@@ -264,11 +273,19 @@ export class EngineCore implements PumpOwner {
 
   /** An engine in memory takes its work with it when the process ends. */
   private hasWorkInMemory(): boolean {
-    return this.virtualNowMs === null && this.pump !== undefined && (!this.pump.isAtRest || this.native.nextDueMs() >= 0);
+    return (
+      this.virtualNowMs === null && this.pump !== undefined && (!this.pump.isAtRest || this.native.nextDueMs() >= 0)
+    );
   }
 
   private notice(what: number, text: string): boolean {
-    const [id, runId, definition, status, payload = ''] = text.split('\u001f') as [string, string, string, string, string?];
+    const [id, runId, definition, status, payload = ''] = text.split('\u001f') as [
+      string,
+      string,
+      string,
+      string,
+      string?,
+    ];
     const type = what === 3 ? 'stuck' : statusName(Number(status));
     if (type === 'running') return false;
     const base = { type, kind: 'workflow', id, runId, definition, time: new Date(this.nowMs()) };

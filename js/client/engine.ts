@@ -1,18 +1,15 @@
 /**
  * The engine as users have it: arguments read and checked, answers shaped.
  */
-import { checkInput, isWorkflow, workflowName } from '../definitions.js';
+import { isWorkflow, workflowName } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
-import { UnknownDefinitionError } from '../errors.js';
-import { randomId } from '../ids.js';
-import { conflictPolicyCode, knownOptions, oneLine, reusePolicyCode } from '../options.js';
+import { knownOptions } from '../options.js';
 import { EngineCore, type CoreSettings } from './core.js';
 import { patienceOf, waitFor, WorkflowHandle, type ResultOptions } from './handle.js';
-import type { Request } from './requests.js';
 import { readResult } from './results.js';
 import { readExplanation, readRow, rowsOf, statusCode, STATUS_NAMES, type Explanation, type RunRow } from './rows.js';
+import { checkId, readStart, requestResult, requestStart } from './starting.js';
 
-const START_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'actor'];
 const FILTER_OPTIONS = ['type', 'status', 'paused', 'stuck', 'idPrefix', 'startedAfter', 'startedBefore'];
 const LIST_OPTIONS = [...FILTER_OPTIONS, 'order', 'limit'];
 /** Rows fetched at a time. */
@@ -32,23 +29,20 @@ export class Engine {
 
   /** Starts a workflow. Resolved: the start is durable. */
   async start(workflow: any, input?: unknown, options?: any): Promise<WorkflowHandle> {
-    const { reply, id } = await this.begin(workflow, input, options, false);
-    return new WorkflowHandle(this.core, id, await reply.promise);
+    const read = readStart(this.core, workflow, input, options, 'engine.start');
+    const start = isThenable(read) ? await read : read;
+    const runId = await requestStart(this.core, start).promise;
+    return new WorkflowHandle(this.core, start.id, runId);
   }
 
   /** Starts a workflow and waits for its result. */
   async execute(workflow: any, input?: unknown, options?: any): Promise<any> {
     const { timeout, signal, ...startOptions } = (options ?? {}) as ResultOptions & object;
-    const patience = patienceOf({ timeout, ...(signal === undefined ? {} : { signal }) }, 'engine.execute');
-    const { reply, result, id } = await this.begin(workflow, input, startOptions, true);
-    result!.promise.catch(() => undefined);
-    try {
-      await reply.promise;
-    } catch (error) {
-      this.core.requests.remove(result!);
-      throw error;
-    }
-    return waitFor(this.core, result!, patience, `the result of workflow ${id}`);
+    const patience = patienceOf({ timeout, signal }, 'engine.execute');
+    const read = readStart(this.core, workflow, input, startOptions, 'engine.execute');
+    const start = isThenable(read) ? await read : read;
+    const result = requestResult(this.core, start, readResult);
+    return waitFor(this.core, result, patience, `the result of workflow ${start.id}`);
   }
 
   /** A run, by id. Does not look whether it exists. */
@@ -178,40 +172,6 @@ export class Engine {
     this.core.updateSubscription();
     return this;
   }
-
-  private async begin(
-    workflow: any,
-    input: unknown,
-    options: any,
-    wantsResult: boolean,
-  ): Promise<{ reply: Request<string>; result: Request<unknown> | undefined; id: string }> {
-    const type = workflowName(workflow);
-    knownOptions(options, START_OPTIONS, wantsResult ? 'engine.execute' : 'engine.start');
-    if (!this.core.settings.definitions.has(type)) {
-      throw new UnknownDefinitionError(`workflow '${type}' was not given to open(); add it to the option workflows`, { type });
-    }
-    const id = options?.id === undefined ? randomId() : checkId(options.id);
-    const policies = (reusePolicyCode(options?.idReusePolicy) << 2) | (conflictPolicyCode(options?.idConflictPolicy) << 4);
-    const version = readVersion(options?.version ?? workflow.options?.version ?? 1);
-    const timeout = options?.timeout ?? workflow.options?.timeout;
-    const timeoutMs = timeout === undefined ? -1 : toMs(timeout);
-    const actor = oneLine(options?.actor);
-    const checked = await checkInput(workflow, input);
-    const text = this.core.encode(checked, `the input of workflow '${type}'`);
-    const target = { id, runId: '' };
-    const result = wantsResult ? this.core.requests.prepare(readResult(target), target) : undefined;
-    try {
-      const reply = this.core.request(
-        (token) =>
-          this.core.native.start(token, result?.token ?? 0, id, type, version, text, policies, timeoutMs, actor),
-        (answer) => (target.runId = answer.slice(0, answer.indexOf('\u001f'))),
-      );
-      return { reply, result, id };
-    } catch (error) {
-      if (result !== undefined) this.core.requests.remove(result);
-      throw error;
-    }
-  }
 }
 
 type Filter = [
@@ -231,7 +191,8 @@ function readFilter(options: any): Filter {
   let mask = 0;
   for (const name of statuses) {
     const code = statusCode(name);
-    if (code === undefined) throw new RangeError(`there is no status '${String(name)}'; there are ${STATUS_NAMES.join(', ')}`);
+    if (code === undefined)
+      throw new RangeError(`there is no status '${String(name)}'; there are ${STATUS_NAMES.join(', ')}`);
     mask |= 1 << code;
   }
   if (typeof idPrefix !== 'string') throw new TypeError('idPrefix must be a text');
@@ -260,15 +221,6 @@ function readLimit(limit: unknown): number {
   return limit;
 }
 
-function readVersion(version: unknown): number {
-  if (typeof version !== 'number' || !Number.isInteger(version) || version < 0 || version > 0xffffffff) {
-    throw new RangeError(`version must be a whole number, not ${String(version)}`);
-  }
-  return version;
-}
-
-/** @throws TypeError */
-export function checkId(id: unknown): string {
-  if (typeof id !== 'string' || id === '') throw new TypeError('an id must be a text that is not empty');
-  return id;
+function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
+  return typeof (value as { then?: unknown }).then === 'function';
 }

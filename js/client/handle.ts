@@ -17,7 +17,7 @@ const HISTORY_PAGE = 200;
 /** How long a caller waits. */
 export interface ResultOptions {
   readonly timeout?: unknown;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A workflow. */
@@ -41,7 +41,7 @@ export class WorkflowHandle {
     const target = { id: this.id, runId: this.runId ?? '' };
     const request = this.#core.request(
       (token) => this.#core.native.result(token, target.id, target.runId),
-      readResult(target),
+      readResult,
       target,
     );
     return waitFor(this.#core, request, patience, `the result of workflow ${this.id}`);
@@ -95,7 +95,10 @@ export class WorkflowHandle {
   async *history(): AsyncIterableIterator<HistoryRecord> {
     const { id, runId } = this.#target();
     for (let from = 0; ; from += HISTORY_PAGE) {
-      const page = this.#core.request((token) => this.#core.native.history(token, id, runId, from, HISTORY_PAGE), rowsOf);
+      const page = this.#core.request(
+        (token) => this.#core.native.history(token, id, runId, from, HISTORY_PAGE),
+        rowsOf,
+      );
       const rows = await page.promise;
       for (const row of rows) yield readHistoryRecord(row);
       if (rows.length < HISTORY_PAGE) return;
@@ -141,9 +144,13 @@ export function patienceOf(options: ResultOptions | undefined, verb: string): Pa
 }
 
 /** Waits for a request as long as the caller wants; what was asked goes on. */
-export async function waitFor<T>(core: EngineCore, request: Request<T>, patience: Patience, what: string): Promise<T> {
+export function waitFor<T>(core: EngineCore, request: Request<T>, patience: Patience, what: string): Promise<T> {
   const { timeoutMs, signal } = patience;
-  if (timeoutMs < 0 && signal === undefined) return request.promise;
+  return timeoutMs < 0 && signal === undefined ? request.promise : waitPatiently(core, request, patience, what);
+}
+
+async function waitPatiently<T>(core: EngineCore, request: Request<T>, patience: Patience, what: string): Promise<T> {
+  const { timeoutMs, signal } = patience;
   const giveUp = (error: unknown): void => {
     core.forget(request);
     request.reject(error);

@@ -4,15 +4,7 @@
 import { inRoot } from '../worker/contexts.js';
 
 /** What listeners are told about. */
-export const EVENT_NAMES = [
-  'completed',
-  'failed',
-  'cancelled',
-  'terminated',
-  'timedOut',
-  'stuck',
-  'warning',
-] as const;
+export const EVENT_NAMES = ['completed', 'failed', 'cancelled', 'terminated', 'timedOut', 'stuck', 'warning'] as const;
 
 /** Name of an event. */
 export type EventName = (typeof EVENT_NAMES)[number];
@@ -49,7 +41,10 @@ export class Listeners {
   emit(name: EventName, event: object): boolean {
     const list = this.byName.get(name);
     if (list === undefined) return false;
-    this.keep(name, list.filter((entry) => !entry.isOnce));
+    this.keep(
+      name,
+      list.filter((entry) => !entry.isOnce),
+    );
     for (const { listener } of list) {
       try {
         inRoot(listener, event);

@@ -59,7 +59,8 @@ function readDefinitions(workflows: unknown): ReadonlyMap<string, WorkflowCode> 
   workflows.forEach((definition: unknown, index) => {
     if (!isWorkflow(definition)) throw new TypeError(`workflows[${index}] is not what workflow() returned`);
     const before = definitions.get(definition.name);
-    if (before !== undefined && before !== definition) throw new TypeError(`there are two workflows named '${definition.name}'`);
+    if (before !== undefined && before !== definition)
+      throw new TypeError(`there are two workflows named '${definition.name}'`);
     definitions.set(definition.name, definition);
   });
   return definitions;

@@ -10,35 +10,51 @@ const REPLY = 7;
 const REFUSE = 8;
 const RESULT = 9;
 
-/** Which run a request for a result is about; filled in when the run is known. */
+let capturedResolve: (value: any) => void;
+let capturedReject: (error: unknown) => void;
+
+function capture(resolve: (value: any) => void, reject: (error: unknown) => void): void {
+  capturedResolve = resolve;
+  capturedReject = reject;
+}
+
+/** Something that waits for an answer. */
+export interface Waiting {
+  readonly token: number;
+  /** The run that it is about, if it waits for the end of one: such a request outlives a crash in memory. */
+  readonly target: ResultTarget | null;
+  /** The answer. @param status of a run that ended */
+  settle(text: string, status: number): void;
+  reject(error: unknown): void;
+}
+
+/** A run whose end is waited for; its run id is filled in when it is known. */
 export interface ResultTarget {
   readonly id: string;
   runId: string;
 }
 
-/** A request that is under way. */
-export class Request<T> {
+/** A request whose answer settles a promise. */
+export class Request<T> implements Waiting {
   readonly promise: Promise<T>;
-  private settleWith!: (value: T | PromiseLike<T>) => void;
-  private rejectWith!: (error: unknown) => void;
+  private readonly settleWith: (value: T) => void;
+  private readonly rejectWith: (error: unknown) => void;
 
   constructor(
     readonly token: number,
-    private readonly read: (text: string, status: number) => T,
-    /** Set when it asks for the end of a run: such a request outlives a crash of an engine in memory. */
+    /** Makes the answer of its text. */
+    private readonly read: (text: string, status: number, target: any) => T,
     readonly target: ResultTarget | null,
   ) {
-    this.promise = new Promise<T>((resolve, reject) => {
-      this.settleWith = resolve;
-      this.rejectWith = reject;
-    });
+    this.promise = new Promise<T>(capture);
+    this.settleWith = capturedResolve;
+    this.rejectWith = capturedReject;
   }
 
-  /** @param status of a run that ended */
   settle(text: string, status: number): void {
     let value: T;
     try {
-      value = this.read(text, status);
+      value = this.read(text, status, this.target);
     } catch (error) {
       this.rejectWith(error);
       return;
@@ -53,7 +69,7 @@ export class Request<T> {
 
 /** All requests of one engine that are under way. */
 export class Requests {
-  private readonly open = new Map<number, Request<any>>();
+  private readonly open = new Map<number, Waiting>();
   private lastToken = 0;
 
   /** @param onChange is told whether any request is under way, when that changes */
@@ -63,11 +79,32 @@ export class Requests {
     return this.open.size;
   }
 
-  /**
-   * Makes a request. @param send asks the engine; what it throws rejects the request
-   * @param read makes the answer of its text
-   */
-  make<T>(send: (token: number) => void, read: (text: string, status: number) => T, target: ResultTarget | null = null): Request<T> {
+  /** A token that no open request has. */
+  nextToken(): number {
+    do this.lastToken = (this.lastToken + 1) >>> 0;
+    while (this.lastToken === 0 || this.open.has(this.lastToken));
+    return this.lastToken;
+  }
+
+  /** Answers to its token go to `request` from now on. */
+  add(request: Waiting): void {
+    this.open.set(request.token, request);
+    if (this.open.size === 1) this.onChange(true);
+  }
+
+  /** A request that somebody else sends. @param read makes the answer of its text */
+  prepare<T>(read: (text: string, status: number, target: any) => T, target: ResultTarget | null = null): Request<T> {
+    const request = new Request<T>(this.nextToken(), read, target);
+    this.add(request);
+    return request;
+  }
+
+  /** Makes a request. @param send asks the engine; what it throws rejects the request */
+  make<T>(
+    send: (token: number) => void,
+    read: (text: string, status: number, target: any) => T,
+    target: ResultTarget | null = null,
+  ): Request<T> {
     const request = this.prepare(read, target);
     try {
       send(request.token);
@@ -78,18 +115,8 @@ export class Requests {
     return request;
   }
 
-  /** A request that somebody else sends. */
-  prepare<T>(read: (text: string, status: number) => T, target: ResultTarget | null = null): Request<T> {
-    do this.lastToken = (this.lastToken + 1) >>> 0;
-    while (this.lastToken === 0 || this.open.has(this.lastToken));
-    const request = new Request<T>(this.lastToken, read, target);
-    this.open.set(request.token, request);
-    if (this.open.size === 1) this.onChange(true);
-    return request;
-  }
-
   /** The answer is not waited for any more. */
-  remove(request: Request<any>): void {
+  remove(request: Waiting): void {
     if (this.open.delete(request.token) && this.open.size === 0) this.onChange(false);
   }
 
@@ -123,7 +150,7 @@ export class Requests {
     }
   }
 
-  all(): Request<any>[] {
+  all(): Waiting[] {
     return [...this.open.values()];
   }
 }

@@ -7,11 +7,9 @@ import { CANCELLED, COMPLETED, TERMINATED, TIMED_OUT } from '../workflow/host.js
 import type { ResultTarget } from './requests.js';
 
 /** What a run resolved with. @throws what stands for another end */
-export function readResult(target: ResultTarget): (text: string, status: number) => unknown {
-  return (text, status) => {
-    if (status === COMPLETED) return decode(text);
-    throw errorOfEnd(target, status, text);
-  };
+export function readResult(text: string, status: number, target: ResultTarget): unknown {
+  if (status === COMPLETED) return decode(text);
+  throw errorOfEnd(target, status, text);
 }
 
 /** What stands for an end that was not `completed`. */

@@ -5,22 +5,33 @@ import { decode } from '../codec.js';
 import { infoOf, type RunInfo } from '../workflow/context.js';
 import type { StepOp } from '../workflow/operations.js';
 
+/** Its body is being called, or has ended and waits to be recorded. */
+export const CALLED = 0;
+/** The promise of its body is pending. */
+export const PENDING = 1;
+/** Its outcome counts no more: it is recorded, or came too late. */
+export const OVER = 2;
+
+/** What few attempts have. */
+interface Rare {
+  controller?: AbortController;
+  abortReason?: unknown;
+  isAborted?: boolean;
+  /** What the last heartbeat of an earlier attempt said, encoded. */
+  heartbeat?: string;
+}
+
 /** Where heartbeats go. */
 export interface HeartbeatSink {
   heartbeat(attempt: Attempt, details: unknown): void;
 }
 
-/** What the function of a step gets. */
+/** What the function of a step gets. There is one a step, so it is kept small. */
 export class Attempt {
-  /** Its outcome counts no more: it is there, or came too late. */
-  isOver = false;
-  /** Its promise is pending, and its outcome counts. */
-  isPending = false;
+  state: typeof CALLED | typeof PENDING | typeof OVER = CALLED;
   hasFailed = false;
   outcome: unknown = undefined;
-  private controller: AbortController | null = null;
-  private abortReason: unknown = undefined;
-  private isAborted = false;
+  private rare: Rare | null = null;
 
   constructor(
     private readonly sink: HeartbeatSink,
@@ -28,8 +39,10 @@ export class Attempt {
     readonly step: StepOp,
     /** From 1. */
     readonly attempt: number,
-    private readonly details: string,
-  ) {}
+    heartbeat: string,
+  ) {
+    if (heartbeat !== '') this.rare = { heartbeat };
+  }
 
   /** The same for all attempts, over crashes and replays. */
   get idempotencyKey(): string {
@@ -39,16 +52,18 @@ export class Attempt {
 
   /** Aborts on timeout, cancellation and shutdown. */
   get signal(): AbortSignal {
-    if (this.controller === null) {
-      this.controller = new AbortController();
-      if (this.isAborted) this.controller.abort(this.abortReason);
+    const rare = (this.rare ??= {});
+    if (rare.controller === undefined) {
+      rare.controller = new AbortController();
+      if (rare.isAborted === true) rare.controller.abort(rare.abortReason);
     }
-    return this.controller.signal;
+    return rare.controller.signal;
   }
 
   /** What the last heartbeat of an earlier attempt said. */
   get lastHeartbeat(): unknown {
-    return this.details === '' ? undefined : decode(this.details);
+    const text = this.rare?.heartbeat;
+    return text === undefined ? undefined : decode(text);
   }
 
   /** About the run. */
@@ -58,14 +73,15 @@ export class Attempt {
 
   /** Says that the attempt is alive. Never blocks, never throws. */
   heartbeat(details?: unknown): void {
-    if (!this.isOver) this.sink.heartbeat(this, details);
+    if (this.state !== OVER) this.sink.heartbeat(this, details);
   }
 
   /** Aborts the signal, whoever asks for it now or later. */
   abort(reason: unknown): void {
-    if (this.isAborted) return;
-    this.isAborted = true;
-    this.abortReason = reason;
-    this.controller?.abort(reason);
+    const rare = (this.rare ??= {});
+    if (rare.isAborted === true) return;
+    rare.isAborted = true;
+    rare.abortReason = reason;
+    rare.controller?.abort(reason);
   }
 }

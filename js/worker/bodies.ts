@@ -8,7 +8,7 @@ import { passThrough } from '../codec.js';
 import { NonRetryableError, StepError, StepInterruptedError, TimeoutError } from '../errors.js';
 import type { StepOp } from '../workflow/operations.js';
 import type { Run } from '../workflow/run.js';
-import { Attempt, type HeartbeatSink } from './attempt.js';
+import { Attempt, CALLED, OVER, PENDING, type HeartbeatSink } from './attempt.js';
 import { marked } from './contexts.js';
 import { afterFailure, FINAL, PAUSE } from './retry.js';
 
@@ -125,7 +125,7 @@ export class Bodies implements HeartbeatSink {
     } finally {
       this.owner.body = null;
     }
-    if (isPending) void this.await(attempt, returned as PromiseLike<unknown>);
+    if (isPending) this.await(attempt, returned as PromiseLike<unknown>);
     else this.finish(attempt, false, returned);
   }
 
@@ -147,7 +147,7 @@ export class Bodies implements HeartbeatSink {
   /** A timer of an attempt ran out. */
   timeOut(step: StepOp, number: number, isHeartbeat: boolean): void {
     const attempt = step.attempt as Attempt | null;
-    if (attempt === null || attempt.attempt !== number || attempt.isOver) return;
+    if (attempt === null || attempt.attempt !== number || attempt.state === OVER) return;
     const limit = isHeartbeat ? step.policy.heartbeatMs : step.policy.timeoutMs;
     const error = new TimeoutError(
       isHeartbeat
@@ -164,8 +164,8 @@ export class Bodies implements HeartbeatSink {
     const { finished } = this;
     this.finished = [];
     for (const attempt of finished) {
-      if (attempt.isOver || attempt.step.isClosed) continue;
-      attempt.isOver = true;
+      if (attempt.state === OVER || attempt.step.isClosed) continue;
+      attempt.state = OVER;
       if (attempt.hasFailed) this.recordFailure(attempt, attempt.outcome);
       else this.recordResult(attempt);
     }
@@ -175,14 +175,14 @@ export class Bodies implements HeartbeatSink {
   abandon(step: StepOp, reason: unknown): void {
     step.isClosed = true;
     const attempt = step.attempt as Attempt | null;
-    if (attempt === null || attempt.isOver) return;
+    if (attempt === null || attempt.state === OVER) return;
     this.stopCounting(attempt);
     this.aborting.push({ attempt, reason });
   }
 
   /** The outcome of an attempt counts no more; its signal aborts. */
   lose(attempt: Attempt, reason: unknown): void {
-    if (attempt.isOver) return;
+    if (attempt.state === OVER) return;
     this.stopCounting(attempt);
     attempt.abort(reason);
   }
@@ -225,28 +225,25 @@ export class Bodies implements HeartbeatSink {
     return scope.runInAsyncScope(step.body, undefined, attempt);
   }
 
-  private async await(attempt: Attempt, returned: PromiseLike<unknown>): Promise<void> {
+  private await(attempt: Attempt, returned: PromiseLike<unknown>): void {
     this.running += 1;
-    attempt.isPending = true;
-    let hasFailed = false;
-    let outcome: unknown;
-    try {
-      outcome = await returned;
-    } catch (error) {
-      hasFailed = true;
-      outcome = error;
-    }
-    if (attempt.isOver) return;
-    attempt.isPending = false;
+    attempt.state = PENDING;
+    returned.then(
+      (value) => this.ended(attempt, false, value),
+      (error: unknown) => this.ended(attempt, true, error),
+    );
+  }
+
+  private ended(attempt: Attempt, hasFailed: boolean, outcome: unknown): void {
+    if (attempt.state !== PENDING) return;
+    attempt.state = CALLED;
     this.running -= 1;
     this.finish(attempt, hasFailed, outcome);
   }
 
   private stopCounting(attempt: Attempt): void {
-    attempt.isOver = true;
-    if (!attempt.isPending) return;
-    attempt.isPending = false;
-    this.running -= 1;
+    if (attempt.state === PENDING) this.running -= 1;
+    attempt.state = OVER;
   }
 
   private finish(attempt: Attempt, hasFailed: boolean, outcome: unknown): void {

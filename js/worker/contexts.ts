@@ -28,7 +28,11 @@ export function captureContext(): AsyncResource {
 }
 
 /** Runs `fn` and everything that follows from it under a mark. */
-export function marked<Args extends unknown[], Result>(mark: Mark, fn: (...args: Args) => Result, ...args: Args): Result {
+export function marked<Args extends unknown[], Result>(
+  mark: Mark,
+  fn: (...args: Args) => Result,
+  ...args: Args
+): Result {
   return marks.run(mark, fn, ...args);
 }
 

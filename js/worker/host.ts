@@ -141,9 +141,12 @@ export class WorkerHost implements Host, BodyOwner {
       );
     }
     if (this.asking !== null) {
-      throw new DeterminismError(`ctx.${verb} was called inside ${this.asking} of workflow ${run.id}, which must only look`, {
-        position: run.seq,
-      });
+      throw new DeterminismError(
+        `ctx.${verb} was called inside ${this.asking} of workflow ${run.id}, which must only look`,
+        {
+          position: run.seq,
+        },
+      );
     }
     this.stuck(run, foreignAwait(run, verb));
   }
@@ -220,7 +223,8 @@ function callMarked(run: Run, code: WorkflowCode, context: Context, input: unkno
 
 /** What to say of code that awaited something that `ctx` did not give. */
 function foreignAwait(run: Run, verb: string): string {
-  const last = run.lastUse === null ? '' : `; its last call in turn was ctx.${run.lastUse.message}${atPlace(run.lastUse)}`;
+  const last =
+    run.lastUse === null ? '' : `; its last call in turn was ctx.${run.lastUse.message}${atPlace(run.lastUse)}`;
   const what =
     verb === 'return' || verb === 'throw'
       ? `its function ended (${verb}) out of turn`

@@ -17,13 +17,7 @@ const CLOSE_POLICIES = ['terminate', 'cancel', 'abandon'];
 const DERIVED_ID_MAX = 200;
 
 /** Starts a child. @returns `undefined` if the run is stuck or over now */
-export function openChild(
-  run: Run,
-  verb: string,
-  definition: any,
-  input: unknown,
-  options: any,
-): EndOp | undefined {
+export function openChild(run: Run, verb: string, definition: any, input: unknown, options: any): EndOp | undefined {
   const type = workflowName(definition);
   knownOptions(options, CHILD_OPTIONS, `ctx.${verb}`);
   if (!run.host.knows(type)) {
@@ -33,7 +27,8 @@ export function openChild(
   }
   const close = options?.onParentClose === undefined ? 0 : CLOSE_POLICIES.indexOf(options.onParentClose);
   if (close < 0) throw new RangeError(`onParentClose must be one of ${CLOSE_POLICIES.join(', ')}`);
-  const flags = close | (reusePolicyCode(options?.idReusePolicy) << 2) | (conflictPolicyCode(options?.idConflictPolicy) << 4);
+  const flags =
+    close | (reusePolicyCode(options?.idReusePolicy) << 2) | (conflictPolicyCode(options?.idConflictPolicy) << 4);
   const timeout = options?.timeout ?? definition.options?.timeout;
   const text = run.host.encode(checkInput(definition, input), `the input of workflow '${type}'`);
   const id = options?.id === undefined ? derivedId(run) : checkId(options.id, verb);
@@ -112,6 +107,7 @@ function derivedId(run: Run): string {
 }
 
 function checkId(id: unknown, verb: string): string {
-  if (typeof id !== 'string' || id === '') throw new TypeError(`the id in ctx.${verb} must be a text that is not empty`);
+  if (typeof id !== 'string' || id === '')
+    throw new TypeError(`the id in ctx.${verb} must be a text that is not empty`);
   return id;
 }

@@ -65,15 +65,7 @@ export interface Verbs {
     input: string,
     timeoutMs: number,
   ): number;
-  openSend(
-    slot: number,
-    seq: number,
-    what: number,
-    id: string,
-    runId: string,
-    name: string,
-    payload: string,
-  ): number;
+  openSend(slot: number, seq: number, what: number, id: string, runId: string, name: string, payload: string): number;
   /** Id, run id, type, version, key root, start, parent's run, joined by U+001F; nothing once the run has gone. */
   identity(slot: number): string;
   payload(slot: number): string;

@@ -282,7 +282,11 @@ function endError(id: string, status: number, payload: string): Error {
     case TERMINATED: {
       const reason = payload === '' ? '' : `: ${payload}`;
       const cause = new TerminatedError(`workflow ${id} was terminated${reason}`, { reason: payload || undefined });
-      return new ChildWorkflowError(`child workflow ${id} was terminated${reason}`, { id, status: 'terminated', cause });
+      return new ChildWorkflowError(`child workflow ${id} was terminated${reason}`, {
+        id,
+        status: 'terminated',
+        cause,
+      });
     }
     case TIMED_OUT:
       return new ChildWorkflowError(`child workflow ${id} timed out`, {
@@ -297,7 +301,11 @@ function endError(id: string, status: number, payload: string): Error {
         cause: decodeFailure(payload),
       });
     default:
-      return new ChildWorkflowError(`child workflow ${id} failed`, { id, status: 'failed', cause: decodeFailure(payload) });
+      return new ChildWorkflowError(`child workflow ${id} failed`, {
+        id,
+        status: 'failed',
+        cause: decodeFailure(payload),
+      });
   }
 }
 
