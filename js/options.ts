@@ -31,8 +31,22 @@ export function conflictPolicyCode(policy: unknown): number {
   return code;
 }
 
-/** A text without control characters: they separate fields where texts cross. */
-export function oneLine(text: unknown): string {
+/**
+ * A text that may be left out, without control characters: they separate fields where texts cross.
+ * @throws TypeError
+ */
+export function oneLine(text: unknown, what: string): string {
+  if (text === undefined) return '';
+  if (typeof text !== 'string') throw new TypeError(`${what} must be a text, not ${shown(text)}`);
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
-  return text === undefined ? '' : String(text).replace(/[\u0000-\u001f]+/g, ' ');
+  return text.replace(/[\u0000-\u001f]+/g, ' ');
+}
+
+/** A value that was not meant, as messages show it. */
+export function shown(value: unknown): string {
+  return typeof value === 'string' ? `'${value}'` : typeof value === 'object' ? describeObject(value) : String(value);
+}
+
+function describeObject(value: object | null): string {
+  return value === null ? 'null' : Array.isArray(value) ? 'an array' : 'an object';
 }

@@ -3,7 +3,7 @@
  */
 import { Engine } from './client/engine.js';
 import { readOptions, type OpenOptions } from './client/options.js';
-import { workflowName } from './definitions.js';
+import { asWorkflow } from './definitions.js';
 import { toMs, toTimeMs } from './duration.js';
 import { StorageError } from './errors.js';
 import { knownOptions } from './options.js';
@@ -82,7 +82,7 @@ export class TestEngine extends Engine {
   /** Runs `fn` in place of a step's function, for runs of this workflow from now on. @returns what undoes it */
   mockStep(workflow: unknown, step: string, fn: (attempt: number) => unknown): () => void {
     const { stepMocks } = this.core.pump.host;
-    const name = workflowName(workflow);
+    const { name } = asWorkflow(workflow);
     if (typeof fn !== 'function') throw new TypeError('mockStep needs a function');
     const mocks = stepMocks.get(name) ?? new Map<string, (attempt: number) => unknown>();
     stepMocks.set(name, mocks.set(step, fn));
@@ -92,9 +92,9 @@ export class TestEngine extends Engine {
   }
 
   /** Runs `fn` in place of a workflow's function, from now on. @returns what undoes it */
-  mock(workflow: unknown, fn: (input: any) => unknown): () => void {
+  mock(workflow: unknown, fn: (input: unknown) => unknown): () => void {
     const { workflowMocks } = this.core.pump.host;
-    const name = workflowName(workflow);
+    const { name } = asWorkflow(workflow);
     if (typeof fn !== 'function') throw new TypeError('mock needs a function');
     workflowMocks.set(name, fn);
     return () => {

@@ -20,7 +20,7 @@ import type { WorkflowCode } from '../workflow/run.js';
 import { KeepAlive } from './keep-alive.js';
 import { Listeners } from './listeners.js';
 import { noticeOf } from './notices.js';
-import { closed, Requests, type Request, type ResultTarget, type Waiting } from './requests.js';
+import { closed, Requests, type Reader, type Request, type ResultTarget, type Waiting } from './requests.js';
 import { statusName } from './rows.js';
 
 /** How an engine is opened, read and checked. */
@@ -104,11 +104,7 @@ export class EngineCore implements PumpOwner {
   }
 
   /** Asks the engine. Calls of one macrotask share one flush. */
-  request<T>(
-    send: (token: number) => void,
-    read: (text: string, status: number, target: any) => T,
-    target: ResultTarget | null = null,
-  ): Request<T> {
+  request<T>(send: (token: number) => void, read: Reader<T>, target: ResultTarget | null = null): Request<T> {
     this.check();
     const request = this.requests.make(send, read, target);
     this.pump.wake();

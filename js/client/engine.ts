@@ -1,14 +1,14 @@
 /**
  * The engine as users have it: arguments read and checked, answers shaped.
  */
-import { isWorkflow, workflowName } from '../definitions.js';
+import { asWorkflow, isWorkflow } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
 import { knownOptions } from '../options.js';
 import { EngineCore, type CoreSettings } from './core.js';
 import { patienceOf, waitFor, WorkflowHandle, type ResultOptions } from './handle.js';
 import { readResult } from './results.js';
 import { readExplanation, readRow, rowsOf, statusCode, STATUS_NAMES, type Explanation, type RunRow } from './rows.js';
-import { checkId, readStart, requestResult, requestStart } from './starting.js';
+import { checkId, readStart, requestResult, requestStart, type StartOptions } from './starting.js';
 
 const FILTER_OPTIONS = ['type', 'status', 'paused', 'stuck', 'idPrefix', 'startedAfter', 'startedBefore'];
 const LIST_OPTIONS = [...FILTER_OPTIONS, 'order', 'limit'];
@@ -28,7 +28,7 @@ export class Engine {
   }
 
   /** Starts a workflow. Resolved: the start is durable. */
-  async start(workflow: any, input?: unknown, options?: any): Promise<WorkflowHandle> {
+  async start(workflow: unknown, input?: unknown, options?: StartOptions): Promise<WorkflowHandle> {
     const read = readStart(this.core, workflow, input, options, 'engine.start');
     const start = isThenable(read) ? await read : read;
     const runId = await requestStart(this.core, start).promise;
@@ -36,9 +36,9 @@ export class Engine {
   }
 
   /** Starts a workflow and waits for its result. */
-  async execute(workflow: any, input?: unknown, options?: any): Promise<any> {
-    const { timeout, signal, ...startOptions } = (options ?? {}) as ResultOptions & object;
-    const patience = patienceOf({ timeout, signal }, 'engine.execute');
+  async execute(workflow: unknown, input?: unknown, options?: StartOptions & ResultOptions): Promise<unknown> {
+    const { signal, ...startOptions } = options ?? {};
+    const patience = patienceOf({ signal }, 'engine.execute');
     const read = readStart(this.core, workflow, input, startOptions, 'engine.execute');
     const start = isThenable(read) ? await read : read;
     const result = requestResult(this.core, start, readResult);
@@ -46,9 +46,9 @@ export class Engine {
   }
 
   /** A run, by id. Does not look whether it exists. */
-  handle(definition: any, id?: unknown, options?: { runId?: string }): WorkflowHandle {
+  handle(definition: unknown, id?: unknown, options?: { runId?: string }): WorkflowHandle {
     const isById = typeof definition === 'string';
-    if (!isById) workflowName(definition);
+    if (!isById) asWorkflow(definition);
     const name: unknown = isById ? definition : id;
     const more = (isById ? id : options) as { runId?: string } | undefined;
     knownOptions(more, ['runId'], 'engine.handle');
@@ -56,7 +56,7 @@ export class Engine {
   }
 
   /** Runs, as durable now, read in pages. */
-  async *list(options?: any): AsyncIterableIterator<RunRow> {
+  async *list(options?: ListOptions): AsyncIterableIterator<RunRow> {
     knownOptions(options, LIST_OPTIONS, 'engine.list');
     const filter = readFilter(options);
     const newestFirst = readOrder(options?.order);
@@ -77,7 +77,7 @@ export class Engine {
   }
 
   /** Number of runs. */
-  async count(filter?: any): Promise<number> {
+  async count(filter?: RunFilter): Promise<number> {
     knownOptions(filter, FILTER_OPTIONS, 'engine.count');
     const read = readFilter(filter);
     return this.core.request((token) => this.core.native.count(token, ...read), Number).promise;
@@ -89,32 +89,36 @@ export class Engine {
     return this.core.request((token) => this.core.native.explain(token, name, ''), readExplanation).promise;
   }
 
-  on(event: string, listener: (event: any) => void): this {
+  on(event: string, listener: (event: unknown) => void): this {
     return this.listen(event, listener, false);
   }
 
-  once(event: string, listener: (event: any) => void): this {
+  once(event: string, listener: (event: unknown) => void): this {
     return this.listen(event, listener, true);
   }
 
-  off(event: string, listener: (event: any) => void): this {
+  off(event: string, listener: (event: unknown) => void): this {
     this.core.listeners.remove(event, listener);
     if (this.closing === undefined) this.core.updateSubscription();
     return this;
   }
 
   /** Figures by name. */
-  async metrics(): Promise<{ readonly [name: string]: number }> {
-    this.core.check();
-    const rows = rowsOf(this.core.native.metrics()).map((row) => row.split('\u001f'));
-    return Object.fromEntries(rows.map(([name, value]) => [name, Number(value)])) as { [name: string]: number };
+  metrics(): Promise<{ readonly [name: string]: number }> {
+    return promised(() => {
+      this.core.check();
+      const rows = rowsOf(this.core.native.metrics()).map((row) => row.split('\u001f') as [string, string]);
+      return Object.fromEntries(rows.map(([name, value]) => [name, Number(value)]));
+    });
   }
 
   /** Whether it works, and what is wrong. */
-  async health(): Promise<{ readonly status: string; readonly problems: readonly string[] }> {
-    if (this.closing !== undefined) return { status: 'failed', problems: ['the engine is closed; open it again'] };
-    const [status = 'failed', ...problems] = this.core.native.health().split('\u001f');
-    return { status, problems };
+  health(): Promise<{ readonly status: string; readonly problems: readonly string[] }> {
+    return promised(() => {
+      if (this.closing !== undefined) return { status: 'failed', problems: ['the engine is closed; open it again'] };
+      const [status = 'failed', ...problems] = this.core.native.health().split('\u001f');
+      return { status, problems };
+    });
   }
 
   /** Lets the process end while the engine is open. */
@@ -166,12 +170,29 @@ export class Engine {
     return this.close();
   }
 
-  private listen(event: string, listener: (event: any) => void, isOnce: boolean): this {
+  private listen(event: string, listener: (event: unknown) => void, isOnce: boolean): this {
     this.core.check();
     this.core.listeners.add(event, listener, isOnce);
     this.core.updateSubscription();
     return this;
   }
+}
+
+/** Which runs: all conditions must hold. */
+export interface RunFilter {
+  readonly type?: unknown;
+  readonly status?: unknown;
+  readonly paused?: unknown;
+  readonly stuck?: unknown;
+  readonly idPrefix?: unknown;
+  readonly startedAfter?: unknown;
+  readonly startedBefore?: unknown;
+}
+
+/** Which runs, in which order, how many. */
+export interface ListOptions extends RunFilter {
+  readonly order?: unknown;
+  readonly limit?: unknown;
 }
 
 type Filter = [
@@ -183,7 +204,7 @@ type Filter = [
   startedBefore: number,
 ];
 
-function readFilter(options: any): Filter {
+function readFilter(options: RunFilter | undefined): Filter {
   const { type, status, paused, stuck, idPrefix = '', startedAfter, startedBefore } = options ?? {};
   const types = (type === undefined ? [] : Array.isArray(type) ? type : [type]) as unknown[];
   const names = types.map((name) => (isWorkflow(name) ? name.name : String(name)));
@@ -219,6 +240,13 @@ function readLimit(limit: unknown): number {
   if (limit === undefined) return Infinity;
   if (typeof limit !== 'number' || !(limit >= 0)) throw new RangeError('limit must be a number from 0');
   return limit;
+}
+
+/** What `fn` returns or throws, as a promise. */
+function promised<T>(fn: () => T): Promise<T> {
+  return new Promise((resolve) => {
+    resolve(fn());
+  });
 }
 
 function isThenable<T>(value: T | Promise<T>): value is Promise<T> {

@@ -36,7 +36,7 @@ export class WorkflowHandle {
   }
 
   /** Waits for the end. Resolved means that the result is durable. */
-  async result(options?: ResultOptions): Promise<any> {
+  async result(options?: ResultOptions): Promise<unknown> {
     const patience = patienceOf(options, 'handle.result');
     const target = { id: this.id, runId: this.runId ?? '' };
     const request = this.#core.request(
@@ -53,13 +53,13 @@ export class WorkflowHandle {
     knownOptions(options, ['dedupeId', 'actor'], 'handle.signal');
     const checked = await checkSignalValue(signal, value);
     const text = this.#core.encode(checked, `the value of signal '${name}'`);
-    const dedupeId = oneLine(options?.dedupeId);
-    const actor = oneLine(options?.actor);
+    const dedupeId = oneLine(options?.dedupeId, 'dedupeId');
+    const actor = oneLine(options?.actor, 'actor');
     await this.#ask((token, id, runId) => this.#core.native.signal(token, id, runId, name, text, dedupeId, actor));
   }
 
   /** Asks a query. The answer rests on durable records only. */
-  async query(query: unknown, input?: unknown, options?: ResultOptions): Promise<any> {
+  async query(query: unknown, input?: unknown, options?: ResultOptions): Promise<unknown> {
     const name = queryName(query);
     const patience = patienceOf(options, 'handle.query');
     const text = input === undefined ? '' : this.#core.encode(input, `the input of query '${name}'`);
@@ -116,10 +116,7 @@ export class WorkflowHandle {
 
   #audit(reason: unknown, options: { actor?: string } | undefined, verb: string): [string, string] {
     knownOptions(options, ['actor'], `handle.${verb}`);
-    if (reason !== undefined && typeof reason !== 'string') {
-      throw new TypeError(`the reason given to handle.${verb} must be a text`);
-    }
-    return [oneLine(reason), oneLine(options?.actor)];
+    return [oneLine(reason, `the reason given to handle.${verb}`), oneLine(options?.actor, 'actor')];
   }
 }
 

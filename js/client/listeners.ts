@@ -9,7 +9,7 @@ export const EVENT_NAMES = ['completed', 'failed', 'cancelled', 'terminated', 't
 /** Name of an event. */
 export type EventName = (typeof EVENT_NAMES)[number];
 
-type Listener = (event: any) => void;
+type Listener = (event: unknown) => void;
 
 /** Listeners. */
 export class Listeners {

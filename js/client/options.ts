@@ -4,7 +4,7 @@
 import * as path from 'node:path';
 import { isWorkflow } from '../definitions.js';
 import { primitives } from '../native.js';
-import { knownOptions } from '../options.js';
+import { knownOptions, shown } from '../options.js';
 import type { Logger } from '../worker/host.js';
 import type { WorkflowCode } from '../workflow/run.js';
 import { PAYLOAD_BYTES_MAX, type CoreSettings } from './core.js';
@@ -69,7 +69,7 @@ function readDefinitions(workflows: unknown): ReadonlyMap<string, WorkflowCode> 
 function wholeNumber(value: unknown, name: string, byDefault: number): number {
   if (value === undefined) return byDefault;
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1) {
-    throw new RangeError(`${name} must be a whole number from 1, not ${String(value)}`);
+    throw new RangeError(`${name} must be a whole number from 1, not ${shown(value)}`);
   }
   return value;
 }

@@ -10,10 +10,10 @@ const REPLY = 7;
 const REFUSE = 8;
 const RESULT = 9;
 
-let capturedResolve: (value: any) => void;
+let capturedResolve: (value: unknown) => void;
 let capturedReject: (error: unknown) => void;
 
-function capture(resolve: (value: any) => void, reject: (error: unknown) => void): void {
+function capture(resolve: (value: unknown) => void, reject: (error: unknown) => void): void {
   capturedResolve = resolve;
   capturedReject = reject;
 }
@@ -34,6 +34,11 @@ export interface ResultTarget {
   runId: string;
 }
 
+/** Makes an answer of its text. @param status of a run that ended @param target that run */
+export type Reader<T> = (text: string, status: number, target: ResultTarget) => T;
+
+const NO_RUN: ResultTarget = { id: '', runId: '' };
+
 /** A request whose answer settles a promise. */
 export class Request<T> implements Waiting {
   readonly promise: Promise<T>;
@@ -42,11 +47,10 @@ export class Request<T> implements Waiting {
 
   constructor(
     readonly token: number,
-    /** Makes the answer of its text. */
-    private readonly read: (text: string, status: number, target: any) => T,
+    private readonly read: Reader<T>,
     readonly target: ResultTarget | null,
   ) {
-    this.promise = new Promise<T>(capture);
+    this.promise = new Promise<unknown>(capture) as Promise<T>;
     this.settleWith = capturedResolve;
     this.rejectWith = capturedReject;
   }
@@ -54,7 +58,7 @@ export class Request<T> implements Waiting {
   settle(text: string, status: number): void {
     let value: T;
     try {
-      value = this.read(text, status, this.target);
+      value = this.read(text, status, this.target ?? NO_RUN);
     } catch (error) {
       this.rejectWith(error);
       return;
@@ -93,18 +97,14 @@ export class Requests {
   }
 
   /** A request that somebody else sends. @param read makes the answer of its text */
-  prepare<T>(read: (text: string, status: number, target: any) => T, target: ResultTarget | null = null): Request<T> {
+  prepare<T>(read: Reader<T>, target: ResultTarget | null = null): Request<T> {
     const request = new Request<T>(this.nextToken(), read, target);
     this.add(request);
     return request;
   }
 
   /** Makes a request. @param send asks the engine; what it throws rejects the request */
-  make<T>(
-    send: (token: number) => void,
-    read: (text: string, status: number, target: any) => T,
-    target: ResultTarget | null = null,
-  ): Request<T> {
+  make<T>(send: (token: number) => void, read: Reader<T>, target: ResultTarget | null = null): Request<T> {
     const request = this.prepare(read, target);
     try {
       send(request.token);

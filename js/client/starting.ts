@@ -1,13 +1,23 @@
 /**
  * Starting a workflow: what a caller gives, read and checked, and the requests that ask for it.
  */
-import { checkInput, workflowName } from '../definitions.js';
+import { asWorkflow, checkInput } from '../definitions.js';
 import { toMs } from '../duration.js';
 import { fromNative, UnknownDefinitionError } from '../errors.js';
 import { randomId } from '../ids.js';
 import { conflictPolicyCode, knownOptions, oneLine, reusePolicyCode } from '../options.js';
 import type { EngineCore } from './core.js';
-import type { Request, Requests, ResultTarget, Waiting } from './requests.js';
+import type { Reader, Request, Requests, ResultTarget, Waiting } from './requests.js';
+
+/** Options of a start, as callers give them. */
+export interface StartOptions {
+  readonly id?: unknown;
+  readonly idReusePolicy?: unknown;
+  readonly idConflictPolicy?: unknown;
+  readonly version?: unknown;
+  readonly timeout?: unknown;
+  readonly actor?: unknown;
+}
 
 const START_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'actor'];
 
@@ -25,30 +35,31 @@ export interface Start {
 /** Reads what a caller gives. A promise, where the schema of the input answers with one. */
 export function readStart(
   core: EngineCore,
-  workflow: any,
+  workflow: unknown,
   input: unknown,
-  options: any,
+  options: StartOptions | undefined,
   verb: string,
 ): Start | Promise<Start> {
   core.check();
-  const type = workflowName(workflow);
+  const definition = asWorkflow(workflow);
+  const type = definition.name;
   knownOptions(options, START_OPTIONS, verb);
   if (!core.settings.definitions.has(type)) {
     throw new UnknownDefinitionError(`workflow '${type}' was not given to open(); add it to the option workflows`, {
       type,
     });
   }
-  const timeout = options?.timeout ?? workflow.options?.timeout;
+  const timeout = options?.timeout ?? definition.options.timeout;
   const start = {
     id: options?.id === undefined ? randomId() : checkId(options.id),
     type,
-    version: readVersion(options?.version ?? workflow.options?.version ?? 1),
+    version: readVersion(options?.version ?? definition.options.version ?? 1),
     policies: (reusePolicyCode(options?.idReusePolicy) << 2) | (conflictPolicyCode(options?.idConflictPolicy) << 4),
-    timeoutMs: timeout === undefined ? -1 : toMs(timeout),
-    actor: oneLine(options?.actor),
+    timeoutMs: timeout === undefined ? -1 : toMs(timeout as never),
+    actor: oneLine(options?.actor, 'actor'),
   };
   const what = `the input of workflow '${type}'`;
-  const checked: unknown = checkInput(workflow, input);
+  const checked: unknown = checkInput(definition, input);
   if (isThenable(checked))
     return Promise.resolve(checked).then((parsed) => ({ ...start, input: core.encode(parsed, what) }));
   return { ...start, input: core.encode(checked, what) };
@@ -60,11 +71,7 @@ export function requestStart(core: EngineCore, start: Start): Request<string> {
 }
 
 /** Asks for a start and for the result of the run. */
-export function requestResult<T>(
-  core: EngineCore,
-  start: Start,
-  read: (text: string, status: number, target: any) => T,
-): Request<T> {
+export function requestResult<T>(core: EngineCore, start: Start, read: Reader<T>): Request<T> {
   core.check();
   const { requests } = core;
   const target: ResultTarget = { id: start.id, runId: '' };
@@ -88,7 +95,7 @@ class StartOfResult implements Waiting {
   constructor(
     readonly token: number,
     private readonly requests: Requests,
-    private readonly result: Request<any>,
+    private readonly result: Waiting,
     private readonly run: ResultTarget,
   ) {}
 

@@ -6,6 +6,7 @@
  */
 import { passThrough } from '../codec.js';
 import { NonRetryableError, StepError, StepInterruptedError, TimeoutError } from '../errors.js';
+import { shown } from '../options.js';
 import type { StepOp } from '../workflow/operations.js';
 import type { Run } from '../workflow/run.js';
 import { Attempt, CALLED, OVER, PENDING, type HeartbeatSink } from './attempt.js';
@@ -28,8 +29,8 @@ export interface BodyOwner {
   encode(value: unknown, what: string): string;
   encodeFailure(error: unknown): string;
   checkSize(text: string, what: string): void;
-  nowMs(): number;
-  random(): number;
+  readonly nowMs: () => number;
+  readonly random: () => number;
   warn(run: Run, message: string, error?: unknown): void;
   /** What runs in place of a step's function, in tests. */
   replacement(step: StepOp): ((attempt: number) => unknown) | undefined;
@@ -323,7 +324,8 @@ export class Bodies implements HeartbeatSink {
 
 function messageOf(error: unknown): string {
   const message = (error as { message?: unknown } | null | undefined)?.message;
-  return typeof message === 'string' ? message : String(error);
+  if (typeof message === 'string') return message;
+  return typeof error === 'string' ? error : shown(error);
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

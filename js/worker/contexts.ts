@@ -7,6 +7,7 @@
  */
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import type { Attempt } from './attempt.js';
+import type { StepScope } from '../workflow/host.js';
 import type { Run } from '../workflow/run.js';
 
 /** Whose code runs: a workflow's function, or the body of one of its steps. */
@@ -23,8 +24,8 @@ export function inRoot<Args extends unknown[], Result>(fn: (...args: Args) => Re
 }
 
 /** The context of the caller. */
-export function captureContext(): AsyncResource {
-  return new AsyncResource('fusee.step', MANUAL);
+export function captureContext(): StepScope {
+  return new AsyncResource('fusee.step', MANUAL) as unknown as StepScope;
 }
 
 /** Runs `fn` and everything that follows from it under a mark. */

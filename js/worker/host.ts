@@ -65,7 +65,7 @@ export class WorkerHost implements Host, BodyOwner {
   /** What runs in place of steps' functions: by workflow, by step. */
   readonly stepMocks = new Map<string, Map<string, (attempt: number) => unknown>>();
   /** What runs in place of workflows' functions. */
-  readonly workflowMocks = new Map<string, (input: any) => unknown>();
+  readonly workflowMocks = new Map<string, (input: unknown) => unknown>();
 
   constructor(
     readonly verbs: HostVerbs,
@@ -108,10 +108,10 @@ export class WorkerHost implements Host, BodyOwner {
     const mock = this.workflowMocks.get(code.name);
     const text = run.input;
     run.input = null;
-    const input = text === null || text === '' ? undefined : decode(text);
+    const input: unknown = text === null || text === '' ? undefined : decode(text);
     if (mock !== undefined) return inRoot(mock, input);
     const context = new Context(run);
-    return this.isDev ? inRoot(callMarked, run, code, context, input) : inRoot(code.handler, context, input);
+    return this.isDev ? inRoot(callMarked, run, code, context, input) : inRoot(code.handler as Handler, context, input);
   }
 
   gate(step: StepOp): void {
@@ -217,8 +217,10 @@ export class WorkerHost implements Host, BodyOwner {
   }
 }
 
+type Handler = (context: Context, input: unknown) => unknown;
+
 function callMarked(run: Run, code: WorkflowCode, context: Context, input: unknown): unknown {
-  return marked(run, code.handler, context, input);
+  return marked(run, code.handler as Handler, context, input);
 }
 
 /** What to say of code that awaited something that `ctx` did not give. */

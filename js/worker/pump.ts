@@ -13,7 +13,7 @@ import { CancelledError } from '../errors.js';
 import type { ConditionOp } from '../workflow/operations.js';
 import { StepOp } from '../workflow/operations.js';
 import { atPlace } from '../workflow/place.js';
-import { Run } from '../workflow/run.js';
+import type { Run } from '../workflow/run.js';
 import type { Attempt } from './attempt.js';
 import type { Bodies } from './bodies.js';
 import { EventReader, type EventSink } from './events.js';

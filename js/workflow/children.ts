@@ -3,7 +3,7 @@
  *
  * It does not know how they run; what is asked of them is recorded here and delivered there.
  */
-import { checkInput, signalName, checkSignalValue, workflowName } from '../definitions.js';
+import { asWorkflow, checkInput, checkSignalValue, signalName } from '../definitions.js';
 import { toMs } from '../duration.js';
 import { conflictPolicyCode, knownOptions, oneLine, reusePolicyCode } from '../options.js';
 import { SEND_CANCEL, SEND_SIGNAL, SEND_WATCH } from './host.js';
@@ -16,30 +16,50 @@ const CLOSE_POLICIES = ['terminate', 'cancel', 'abandon'];
 /** An id that is made from the parent's is not longer than this; below it, it follows from the key root alone. */
 const DERIVED_ID_MAX = 200;
 
+/** Options of a child, as users give them. */
+interface GivenChild {
+  readonly id?: unknown;
+  readonly idReusePolicy?: unknown;
+  readonly idConflictPolicy?: unknown;
+  readonly version?: number;
+  readonly timeout?: unknown;
+  readonly onParentClose?: string;
+}
+
 /** Starts a child. @returns `undefined` if the run is stuck or over now */
-export function openChild(run: Run, verb: string, definition: any, input: unknown, options: any): EndOp | undefined {
-  const type = workflowName(definition);
+export function openChild(
+  run: Run,
+  verb: string,
+  workflow: unknown,
+  input: unknown,
+  options: GivenChild = {},
+): EndOp | undefined {
+  const definition = asWorkflow(workflow);
+  const type = definition.name;
   knownOptions(options, CHILD_OPTIONS, `ctx.${verb}`);
   if (!run.host.knows(type)) {
     // What this process was given is not recorded, so an error here would not replay.
     run.host.stuck(run, `ctx.${verb} of workflow '${type}', which was not given to open(); add it there, then resume`);
     return undefined;
   }
-  const close = options?.onParentClose === undefined ? 0 : CLOSE_POLICIES.indexOf(options.onParentClose);
-  if (close < 0) throw new RangeError(`onParentClose must be one of ${CLOSE_POLICIES.join(', ')}`);
-  const flags =
-    close | (reusePolicyCode(options?.idReusePolicy) << 2) | (conflictPolicyCode(options?.idConflictPolicy) << 4);
-  const timeout = options?.timeout ?? definition.options?.timeout;
   const text = run.host.encode(checkInput(definition, input), `the input of workflow '${type}'`);
-  const id = options?.id === undefined ? derivedId(run) : checkId(options.id, verb);
-  const version = options?.version ?? definition.options?.version ?? 1;
-  const timeoutMs = timeout === undefined ? -1 : toMs(timeout);
+  const flags = flagsOf(options);
+  const id = options.id === undefined ? derivedId(run) : checkId(options.id, verb);
+  const version = options.version ?? definition.options.version ?? 1;
+  const timeout = options.timeout ?? definition.options.timeout;
+  const timeoutMs = timeout === undefined ? -1 : toMs(timeout as never);
   const seq = ++run.seq;
   const answer = run.host.verbs.openChild(run.slot, seq, flags, id, type, version, text, timeoutMs);
   if (!isOpen(run, answer, `${verb} '${type}'`)) return undefined;
   const op = new EndOp(seq, id);
   run.addPending(op);
   return op;
+}
+
+function flagsOf({ onParentClose = 'terminate', idReusePolicy, idConflictPolicy }: GivenChild): number {
+  const close = CLOSE_POLICIES.indexOf(onParentClose);
+  if (close < 0) throw new RangeError(`onParentClose must be one of ${CLOSE_POLICIES.join(', ')}`);
+  return close | (reusePolicyCode(idReusePolicy) << 2) | (conflictPolicyCode(idConflictPolicy) << 4);
 }
 
 /** A child, or another workflow. */
@@ -61,7 +81,7 @@ export class ChildHandle {
   }
 
   /** Waits for its end. */
-  result(): Promise<any> {
+  result(): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'result')) return never();
     if (this.#end !== null) return this.#end.promise;
@@ -84,11 +104,17 @@ export class ChildHandle {
   }
 
   /** Resolves when the request is recorded. */
-  cancel(reason = ''): Promise<void> {
+  cancel(reason?: string): Promise<void> {
     const run = this.#run;
     if (!enter(run, 'cancel')) return never();
     if (run.cancelled !== null) return refuse(run);
-    const isSent = this.#send(++run.seq, SEND_CANCEL, '', oneLine(reason), `cancel of '${this.id}'`);
+    const isSent = this.#send(
+      ++run.seq,
+      SEND_CANCEL,
+      '',
+      oneLine(reason, 'the reason of a cancel'),
+      `cancel of '${this.id}'`,
+    );
     return isSent ? Promise.resolve() : never();
   }
 

@@ -4,7 +4,7 @@
  * Every verb belongs to a turn of its own run (LAW-4); an operation is its number, its kind and its name (LAW-5). It
  * does not know how anything is recorded or resolved.
  */
-import { signalName, queryName, workflowName } from '../definitions.js';
+import { asWorkflow, queryName, signalName } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
 import { ChildHandle, openChild } from './children.js';
 import { LATER, type LogLevel } from './host.js';
@@ -47,7 +47,7 @@ export class Context {
     this.#run = run;
   }
 
-  step(name: string, fn: (step: any) => unknown, options?: object): Promise<any> {
+  step(name: string, fn: (step: never) => unknown, options?: object): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'step')) return never();
     if (run.cancelled !== null) return refuse(run);
@@ -70,15 +70,15 @@ export class Context {
     return op.promise;
   }
 
-  sleep(duration: unknown): Promise<void> {
+  sleep(duration: unknown): Promise<unknown> {
     return this.#timer('sleep', false, duration, toMs);
   }
 
-  sleepUntil(time: unknown): Promise<void> {
+  sleepUntil(time: unknown): Promise<unknown> {
     return this.#timer('sleepUntil', true, time, toTimeMs);
   }
 
-  waitFor(signal: unknown, options?: { timeout?: unknown; orElse?: unknown }): Promise<any> {
+  waitFor(signal: unknown, options?: { timeout?: unknown; orElse?: unknown }): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'waitFor')) return never();
     if (run.cancelled !== null) return refuse(run);
@@ -88,11 +88,11 @@ export class Context {
     return wait instanceof WaitOp ? wait.promise : wait;
   }
 
-  signals(signal: unknown): AsyncIterableIterator<any> {
+  signals(signal: unknown): AsyncIterableIterator<unknown> {
     return new SignalIterator(this.#run, signalName(signal));
   }
 
-  condition(predicate: () => boolean, options?: { timeout?: unknown }): Promise<boolean | undefined> {
+  condition(predicate: () => boolean, options?: { timeout?: unknown }): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'condition')) return never();
     if (run.cancelled !== null) return refuse(run);
@@ -108,7 +108,7 @@ export class Context {
     return op.promise;
   }
 
-  onQuery(query: unknown, fn: (input: any) => unknown): void {
+  onQuery(query: unknown, fn: (input: unknown) => unknown): void {
     const run = this.#run;
     if (!enter(run, 'onQuery')) return;
     const name = queryName(query);
@@ -116,7 +116,7 @@ export class Context {
     (run.queries ??= new Map()).set(name, fn);
   }
 
-  run(definition: unknown, input?: unknown, options?: object): Promise<any> {
+  run(definition: unknown, input?: unknown, options?: object): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'run')) return never();
     if (run.cancelled !== null) return refuse(run);
@@ -132,7 +132,7 @@ export class Context {
   }
 
   handle(definition: unknown, id: string, options?: { runId?: string }): ChildHandle {
-    workflowName(definition);
+    asWorkflow(definition);
     checkName(id, 'handle');
     return new ChildHandle(this.#run, id, options?.runId ?? '', null);
   }
@@ -170,14 +170,14 @@ export class Context {
     return ((this.#more ??= {}).info ??= infoOf(this.#run, 1));
   }
 
-  #timer(verb: string, isAbsolute: boolean, value: unknown, read: (value: any) => number): Promise<void> {
+  #timer(verb: string, isAbsolute: boolean, value: unknown, read: (value: never) => number): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, verb)) return never();
     if (run.cancelled !== null) return refuse(run);
-    const ms = read(value);
+    const ms = read(value as never);
     const seq = ++run.seq;
     if (!isOpen(run, run.host.verbs.openTimer(run.slot, seq, ms, isAbsolute), verb)) return never();
-    const op = new Op<void>(seq);
+    const op = new Op(seq);
     run.addPending(op);
     return op.promise;
   }

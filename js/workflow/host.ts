@@ -117,5 +117,5 @@ export interface Host {
 
 /** An async context that was captured. */
 export interface StepScope {
-  runInAsyncScope<This, Result>(fn: (this: This, ...args: any[]) => Result, thisArg?: This, ...args: any[]): Result;
+  runInAsyncScope(fn: (...args: never[]) => unknown, thisArg: undefined, ...args: unknown[]): unknown;
 }

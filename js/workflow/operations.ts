@@ -7,11 +7,11 @@ import type { StepScope } from './host.js';
 import type { StepPolicy } from './step-options.js';
 import type { Run } from './run.js';
 
-let capturedResolve: (value: any) => void;
+let capturedResolve: (value: unknown) => void;
 let capturedReject: (reason: unknown) => void;
 
 /** One executor for all promises, so that an operation makes no closure of its own. */
-function capture(resolve: (value: any) => void, reject: (reason: unknown) => void): void {
+function capture(resolve: (value: unknown) => void, reject: (reason: unknown) => void): void {
   capturedResolve = resolve;
   capturedReject = reject;
 }
@@ -21,13 +21,13 @@ function ignore(): void {
 }
 
 /** An operation that was opened and has no outcome yet. */
-export class Op<T = unknown> {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T | PromiseLike<T>) => void;
+export class Op {
+  readonly promise: Promise<unknown>;
+  readonly resolve: (value: unknown) => void;
   private readonly rejectPromise: (reason: unknown) => void;
 
   constructor(readonly seq: number) {
-    this.promise = new Promise<T>(capture);
+    this.promise = new Promise<unknown>(capture);
     this.resolve = capturedResolve;
     this.rejectPromise = capturedReject;
   }
@@ -65,7 +65,7 @@ export class StepOp extends Op {
     seq: number,
     readonly name: string,
     readonly nth: number,
-    readonly body: (step: any) => unknown,
+    readonly body: (step: never) => unknown,
     readonly policy: StepPolicy,
   ) {
     super(seq);
@@ -90,7 +90,7 @@ export class WaitOp extends Op {
 }
 
 /** A wait until a predicate holds. */
-export class ConditionOp extends Op<boolean | undefined> {
+export class ConditionOp extends Op {
   constructor(
     seq: number,
     readonly predicate: () => boolean,
@@ -120,24 +120,24 @@ export class EndOp extends Op {
  * set by inheritance: an object of its own would be felt where many runs wait.
  */
 export class PendingOps {
-  private only: Op<any> | null = null;
-  private more: Map<number, Op<any>> | null = null;
+  private only: Op | null = null;
+  private more: Map<number, Op> | null = null;
 
   get pendingCount(): number {
     return (this.only === null ? 0 : 1) + (this.more === null ? 0 : this.more.size);
   }
 
-  addPending(op: Op<any>): void {
+  addPending(op: Op): void {
     if (this.only === null) this.only = op;
     else (this.more ??= new Map()).set(op.seq, op);
   }
 
-  findPending(seq: number): Op<any> | undefined {
+  findPending(seq: number): Op | undefined {
     if (this.only !== null && this.only.seq === seq) return this.only;
     return this.more?.get(seq);
   }
 
-  takePending(seq: number): Op<any> | undefined {
+  takePending(seq: number): Op | undefined {
     const { only, more } = this;
     if (only !== null && only.seq === seq) {
       this.only = null;
@@ -149,7 +149,7 @@ export class PendingOps {
   }
 
   /** Takes all, in call order. */
-  takeAllPending(): Op<any>[] {
+  takeAllPending(): Op[] {
     const all = this.only === null ? [] : [this.only];
     if (this.more !== null) all.push(...this.more.values());
     this.only = null;
@@ -158,7 +158,7 @@ export class PendingOps {
   }
 
   /** All, in no order. */
-  *allPending(): IterableIterator<Op<any>> {
+  *allPending(): IterableIterator<Op> {
     if (this.only !== null) yield this.only;
     if (this.more !== null) yield* this.more.values();
   }

@@ -32,12 +32,12 @@ import {
   type Host,
 } from './host.js';
 import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, WaitOp, type Op } from './operations.js';
-import { StepNames } from './step-names.js';
+import type { StepNames } from './step-names.js';
 
 /** What the function of a workflow is given to `workflow()` as. */
 export interface WorkflowCode {
   readonly name: string;
-  readonly handler: (ctx: any, input: any) => unknown;
+  readonly handler: (ctx: never, input: never) => unknown;
 }
 
 /** How the function of a run ended. */
@@ -238,7 +238,7 @@ export class Run extends PendingOps {
     else this.host.outOfTurn(this, hasFailed ? 'throw' : 'return');
   }
 
-  private taken(seq: number): Op<any> | undefined {
+  private taken(seq: number): Op | undefined {
     return this.takePending(seq);
   }
 

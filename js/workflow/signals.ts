@@ -15,12 +15,12 @@ export function openWait(
   timeoutMs: number,
   orElse: unknown,
   isIteration: boolean,
-): WaitOp | Promise<any> {
+): WaitOp | Promise<unknown> {
   const seq = ++run.seq;
   const answer = run.host.verbs.openWait(run.slot, seq, name, timeoutMs);
   if (!isOpen(run, answer, `waitFor '${name}'`)) return never();
   if (answer === 1) {
-    const value = decode(run.host.verbs.payload(run.slot));
+    const value: unknown = decode(run.host.verbs.payload(run.slot));
     return Promise.resolve(isIteration ? { value, done: false } : value);
   }
   const op = new WaitOp(seq, orElse, isIteration);

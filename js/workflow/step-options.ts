@@ -4,6 +4,7 @@
  * It does not know attempts; js/worker decides by the policy that is made here.
  */
 import { toMs } from '../duration.js';
+import { knownOptions, shown } from '../options.js';
 import { STEP_AT_MOST_ONCE, STEP_READ_ONLY } from './host.js';
 
 /** When something that failed is tried again. */
@@ -40,33 +41,56 @@ const DEFAULT_RETRY: RetryPolicy = {
 /** A step whose effect must not happen twice is not tried again unless it is asked for. */
 const NO_RETRY: RetryPolicy = { ...DEFAULT_RETRY, maxAttempts: 1 };
 
+/** Options as users give them. */
+interface GivenStep {
+  readonly retry?: unknown;
+  readonly timeout?: unknown;
+  readonly heartbeatTimeout?: unknown;
+  readonly readOnly?: unknown;
+  readonly semantics?: unknown;
+}
+
+interface GivenRetry {
+  readonly maxAttempts?: number;
+  readonly initialInterval?: unknown;
+  readonly maxInterval?: unknown;
+  readonly backoff?: number;
+  readonly jitter?: unknown;
+  readonly nonRetryable?: readonly string[];
+  readonly shouldRetry?: (error: unknown) => boolean;
+  readonly onExhausted?: unknown;
+}
+
+const STEP_OPTIONS = ['retry', 'timeout', 'heartbeatTimeout', 'readOnly', 'semantics'];
+
 /** The policy of a step without options. */
 export const DEFAULT_POLICY: StepPolicy = { flags: 0, timeoutMs: -1, heartbeatMs: -1, retry: DEFAULT_RETRY };
 
 /** @throws TypeError, RangeError on options that cannot be meant */
-export function stepPolicy(options: any): StepPolicy {
+export function stepPolicy(options: unknown): StepPolicy {
   if (options === undefined) return DEFAULT_POLICY;
-  if (typeof options !== 'object' || options === null) throw new TypeError('the options of ctx.step must be an object');
-  refuseUnsupported(options);
-  const isAtMostOnce = options.semantics === 'atMostOnce';
-  if (options.semantics !== undefined && !isAtMostOnce && options.semantics !== 'atLeastOnce') {
-    throw new RangeError(`semantics must be 'atLeastOnce' or 'atMostOnce', not ${String(options.semantics)}`);
+  knownOptions(options, STEP_OPTIONS, 'ctx.step');
+  const given = options as GivenStep;
+  const isAtMostOnce = given.semantics === 'atMostOnce';
+  if (given.semantics !== undefined && !isAtMostOnce && given.semantics !== 'atLeastOnce') {
+    throw new RangeError(`semantics must be 'atLeastOnce' or 'atMostOnce', not ${shown(given.semantics)}`);
   }
-  const isReadOnly = options.readOnly === true;
+  const isReadOnly = given.readOnly === true;
   if (isAtMostOnce && isReadOnly) throw new RangeError('a readOnly step cannot be atMostOnce: it may run again');
   return {
     flags: (isReadOnly ? STEP_READ_ONLY : 0) | (isAtMostOnce ? STEP_AT_MOST_ONCE : 0),
-    timeoutMs: options.timeout === undefined ? -1 : toMs(options.timeout),
-    heartbeatMs: options.heartbeatTimeout === undefined ? -1 : toMs(options.heartbeatTimeout),
-    retry: retryPolicy(options.retry, isAtMostOnce ? NO_RETRY : DEFAULT_RETRY),
+    timeoutMs: given.timeout === undefined ? -1 : toMs(given.timeout as never),
+    heartbeatMs: given.heartbeatTimeout === undefined ? -1 : toMs(given.heartbeatTimeout as never),
+    retry: retryPolicy(given.retry, isAtMostOnce ? NO_RETRY : DEFAULT_RETRY),
   };
 }
 
 /** @throws TypeError, RangeError on options that cannot be meant */
-export function retryPolicy(options: any, defaults: RetryPolicy): RetryPolicy {
+export function retryPolicy(options: unknown, defaults: RetryPolicy): RetryPolicy {
   if (options === undefined) return defaults;
   if (typeof options !== 'object' || options === null) throw new TypeError('retry must be an object');
-  const { maxAttempts = DEFAULT_RETRY.maxAttempts, backoff = 2, nonRetryable = [], shouldRetry, onExhausted } = options;
+  const given = options as GivenRetry;
+  const { maxAttempts = DEFAULT_RETRY.maxAttempts, backoff = 2, nonRetryable = [], shouldRetry, onExhausted } = given;
   if (!(maxAttempts === Infinity || (Number.isInteger(maxAttempts) && maxAttempts >= 1))) {
     throw new RangeError(`retry.maxAttempts must be a whole number from 1, not ${String(maxAttempts)}`);
   }
@@ -78,23 +102,16 @@ export function retryPolicy(options: any, defaults: RetryPolicy): RetryPolicy {
     throw new TypeError('retry.shouldRetry must be a function');
   }
   if (onExhausted !== undefined && onExhausted !== 'fail' && onExhausted !== 'pause') {
-    throw new RangeError(`retry.onExhausted must be 'fail' or 'pause', not ${String(onExhausted)}`);
+    throw new RangeError(`retry.onExhausted must be 'fail' or 'pause', not ${shown(onExhausted)}`);
   }
   return {
     maxAttempts,
-    initialMs: options.initialInterval === undefined ? DEFAULT_RETRY.initialMs : toMs(options.initialInterval),
-    maxMs: options.maxInterval === undefined ? DEFAULT_RETRY.maxMs : toMs(options.maxInterval),
+    initialMs: given.initialInterval === undefined ? DEFAULT_RETRY.initialMs : toMs(given.initialInterval as never),
+    maxMs: given.maxInterval === undefined ? DEFAULT_RETRY.maxMs : toMs(given.maxInterval as never),
     backoff,
-    jitter: options.jitter !== false,
-    nonRetryable: nonRetryable as readonly string[],
-    shouldRetry: shouldRetry as RetryPolicy['shouldRetry'],
+    jitter: given.jitter !== false,
+    nonRetryable,
+    shouldRetry,
     pauses: onExhausted === 'pause',
   };
-}
-
-/** An option that would be ignored is worse than one that is refused. */
-function refuseUnsupported(options: any): void {
-  for (const name of ['compensate', 'limits']) {
-    if (options[name] !== undefined) throw new TypeError(`the option ${name} of ctx.step is not supported yet`);
-  }
 }
