@@ -91,6 +91,42 @@ function timeOf(engine: any, lsn: number): number {
   return engine.moves.findLast((move: any) => move.lsn < lsn)?.nowMs ?? Date.UTC(2025, 0, 1);
 }
 
+/** Whether a run was found out; `undefined` if it never came back from something foreign while it was running. */
+async function tryForeign(seed: number): Promise<boolean | undefined> {
+  const program = programOf(seed, true);
+  let isOpen = false;
+  let cameBack = false;
+  const onForeign = (): void => void (cameBack ||= isOpen);
+  const root = workflow('program', async (ctx: any) => {
+    isOpen = true;
+    try {
+      return await interpret(ctx, program.root, { note: () => undefined }, { signals, child, onForeign });
+    } finally {
+      isOpen = false;
+    }
+  });
+  const engine: any = await testEngine({
+    workflows: [root, child],
+    logger: quietLogger().logger,
+    dev: seed % 2 === 0,
+  } as any);
+  try {
+    const handle = await engine.start(root, undefined, { id: 'program' });
+    for (const [index, { kind, value }] of program.actions.entries()) {
+      if (kind === 'signal') await handle.signal(signals[value], index).catch(() => undefined);
+      else if (kind === 'advance') await engine.advance(value);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    await new Promise((resolve) => setTimeout(resolve, 4));
+    await engine.advance(2000);
+    await engine.idle();
+    const { stuck } = await handle.describe();
+    return cameBack || stuck ? stuck : undefined;
+  } finally {
+    await engine.close();
+  }
+}
+
 const one = process.env['FUSEE_SEED'];
 const count = Number(process.env['FUSEE_PROGRAMS'] ?? 300);
 const seeds = one === undefined ? Array.from({ length: count }, (_, index) => index + 1) : [Number(one)];
@@ -119,3 +155,14 @@ test(
   },
   Math.max(60_000, seeds.length * 1000),
 );
+
+test('LAW-4: random programs that await something foreign are found out', async () => {
+  let found = 0;
+  for (let seed = 1; seed <= 120; seed += 1) {
+    const wasFound = await tryForeign(seed);
+    if (wasFound === false)
+      throw new Error(`the program of seed ${seed} awaited something foreign and was not found out`);
+    if (wasFound === true) found += 1;
+  }
+  expect(found).toBeGreaterThan(40);
+});

@@ -29,6 +29,7 @@ export type Node =
   | { readonly kind: 'child'; readonly awaited: boolean }
   | { readonly kind: 'hops'; readonly count: number }
   | { readonly kind: 'draw' }
+  | { readonly kind: 'foreign' }
   | { readonly kind: 'sequence' | 'all' | 'race' | 'any' | 'allSettled'; readonly parts: readonly Node[] }
   | { readonly kind: 'float'; readonly part: Node };
 
@@ -46,13 +47,14 @@ export interface Program {
 
 export const SIGNALS = 2;
 
-/** The program of a seed. */
-export function programOf(seed: number): Program {
+/** The program of a seed. @param hasForeign some of its parts await what does not come from `ctx` */
+export function programOf(seed: number, hasForeign = false): Program {
   const chance = chanceOf(seed);
   const below = (bound: number): number => Math.floor(chance() * bound);
   const group = (depth: number, count: number): Node[] => Array.from({ length: count }, () => node(depth - 1));
   const maybe = (ms: number): number | undefined => (chance() < 0.5 ? below(ms) : undefined);
   const leaf = (): Node => {
+    if (hasForeign && chance() < 0.15) return { kind: 'foreign' };
     switch (below(10)) {
       case 0:
       case 1:
@@ -123,7 +125,7 @@ export async function interpret(
   ctx: any,
   root: Node,
   tracer: Tracer,
-  messages: { readonly signals: readonly any[]; readonly child: any },
+  messages: { readonly signals: readonly any[]; readonly child: any; readonly onForeign?: () => void },
 ): Promise<unknown> {
   let counter = 0;
   const note = (path: string, what: unknown): void => {
@@ -189,6 +191,13 @@ export async function interpret(
       }
       case 'draw':
         return [ctx.random(), ctx.random('named'), ctx.uuid(), ctx.now()];
+      case 'foreign': {
+        await (path.length % 2 === 0
+          ? new Promise((resolve) => setImmediate(resolve))
+          : new Promise((resolve) => setTimeout(resolve, 1)));
+        messages.onForeign?.();
+        return ctx.now();
+      }
       case 'sequence': {
         for (let index = 0; index < node.parts.length; index += 1) await calm(`${path}.${index}`, node.parts[index]!);
         return 'sequence';

@@ -18,7 +18,10 @@ const dist = resolve(__dirname, '../../dist/index.js');
  * Runs a script in a process of its own, with the built package as `fusee`, a new folder as `dir` and `tick()`, which
  * is a round of the event loop. @param onOut is told what it has written so far
  */
-export function runScript(body: string, onOut?: (out: string, kill: (signal: NodeJS.Signals) => void) => void): Promise<Ended> {
+export function runScript(
+  body: string,
+  onOut?: (out: string, kill: (signal: NodeJS.Signals) => void) => void,
+): Promise<Ended> {
   const folder = mkdtempSync(join(tmpdir(), 'fusee-test-'));
   const source = `
     const fusee = require(${JSON.stringify(dist)});
