@@ -28,6 +28,13 @@ test('after close every call is refused, and close may be called again', async (
   expect((await engine.health()).status).toBe('failed');
 });
 
+test('close with options that cannot be meant closes nothing', async () => {
+  const engine = await engineOf([waits]);
+  await expect(engine.close({ grace: 'soon' })).rejects.toThrow(RangeError);
+  await expect(engine.close({ garce: 1 })).rejects.toThrow(TypeError);
+  await engine.start(waits);
+});
+
 test('close rejects whoever still waits', async () => {
   const engine = await engineOf([waits]);
   const handle = await engine.start(waits);

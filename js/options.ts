@@ -44,9 +44,18 @@ export function oneLine(text: unknown, what: string): string {
 
 /** A value that was not meant, as messages show it. */
 export function shown(value: unknown): string {
-  return typeof value === 'string' ? `'${value}'` : typeof value === 'object' ? describeObject(value) : String(value);
-}
-
-function describeObject(value: object | null): string {
-  return value === null ? 'null' : Array.isArray(value) ? 'an array' : 'an object';
+  switch (typeof value) {
+    case 'string':
+      return `'${value}'`;
+    case 'object':
+      return value === null ? 'null' : Array.isArray(value) ? 'an array' : 'an object';
+    case 'function':
+      return 'a function';
+    case 'undefined':
+    case 'number':
+    case 'bigint':
+    case 'boolean':
+    case 'symbol':
+      return String(value);
+  }
 }

@@ -47,7 +47,7 @@ export class TestEngine extends Engine {
     const chance = new RandomStream(`test:${seed}`);
     super({
       ...readOptions(':memory:', rest, 'testEngine'),
-      virtualNowMs: now === undefined ? FIRST_TIME_MS : toTimeMs(now as never),
+      virtualNowMs: now === undefined ? FIRST_TIME_MS : toTimeMs(now),
       random: () => chance.nextNumber(),
     });
     this.core.restWatchers.add(() => this.watchStandstill());
@@ -60,7 +60,7 @@ export class TestEngine extends Engine {
 
   /** Moves the clock, firing what falls due in its order, and waits until the engine is idle again. */
   async advance(by: unknown): Promise<void> {
-    const byMs = toMs(by as never);
+    const byMs = toMs(by);
     await this.whileBusy(async () => {
       await this.settle();
       const untilMs = this.now() + byMs;

@@ -154,16 +154,12 @@ export class Engine {
 
   /** Takes nothing new, lets bodies end within the grace, leaves nothing open. */
   close(options?: { grace?: unknown }): Promise<void> {
-    if (this.closing === undefined) {
-      try {
-        knownOptions(options, ['grace'], 'engine.close');
-        const graceMs = options?.grace === undefined ? GRACE_MS : toMs(options.grace as never);
-        this.closing = this.core.close(graceMs).finally(() => this.removeSignalHandlers());
-      } catch (error) {
-        return Promise.reject(error as Error);
-      }
-    }
-    return this.closing;
+    return promised(() => {
+      knownOptions(options, ['grace'], 'engine.close');
+      const graceMs = options?.grace === undefined ? GRACE_MS : toMs(options.grace);
+      this.closing ??= this.core.close(graceMs).finally(() => this.removeSignalHandlers());
+      return this.closing;
+    });
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -226,7 +222,7 @@ function mark(wanted: unknown, yes: string, no: string): string {
 }
 
 function timeOf(time: unknown): number {
-  return time === undefined ? -1 : toTimeMs(time as never);
+  return time === undefined ? -1 : toTimeMs(time);
 }
 
 function readOrder(order: unknown): number {
@@ -243,7 +239,7 @@ function readLimit(limit: unknown): number {
 }
 
 /** What `fn` returns or throws, as a promise. */
-function promised<T>(fn: () => T): Promise<T> {
+function promised<T>(fn: () => T | Promise<T>): Promise<T> {
   return new Promise((resolve) => {
     resolve(fn());
   });

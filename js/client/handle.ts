@@ -137,7 +137,7 @@ export function patienceOf(options: ResultOptions | undefined, verb: string): Pa
   if (signal !== undefined && typeof signal.addEventListener !== 'function') {
     throw new TypeError(`the option signal of ${verb} must be an AbortSignal`);
   }
-  return { timeoutMs: timeout === undefined ? -1 : toMs(timeout as never), signal };
+  return { timeoutMs: timeout === undefined ? -1 : toMs(timeout), signal };
 }
 
 /** Waits for a request as long as the caller wants; what was asked goes on. */

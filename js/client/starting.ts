@@ -55,7 +55,7 @@ export function readStart(
     type,
     version: readVersion(options?.version ?? definition.options.version ?? 1),
     policies: (reusePolicyCode(options?.idReusePolicy) << 2) | (conflictPolicyCode(options?.idConflictPolicy) << 4),
-    timeoutMs: timeout === undefined ? -1 : toMs(timeout as never),
+    timeoutMs: timeout === undefined ? -1 : toMs(timeout),
     actor: oneLine(options?.actor, 'actor'),
   };
   const what = `the input of workflow '${type}'`;

@@ -137,15 +137,11 @@ export class WorkerHost implements Host, BodyOwner {
       throw new DeterminismError(
         `ctx.${verb} was called inside the function of step '${body.step.name}' of workflow ${run.id}; ` +
           `a step's function has no ctx: call it before or after the step, or use the function's own argument`,
-        { position: body.step.seq },
       );
     }
     if (this.asking !== null) {
       throw new DeterminismError(
         `ctx.${verb} was called inside ${this.asking} of workflow ${run.id}, which must only look`,
-        {
-          position: run.seq,
-        },
       );
     }
     this.stuck(run, foreignAwait(run, verb));

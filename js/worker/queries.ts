@@ -76,9 +76,7 @@ export class Queries {
       const answer = handler(query.input === '' ? undefined : decode(query.input));
       if (typeof (answer as { then?: unknown } | null | undefined)?.then === 'function') {
         (answer as Promise<unknown>).then(undefined, () => undefined);
-        throw new DeterminismError(`the handler of query '${query.name}' of workflow ${run.id} must be synchronous`, {
-          position: run.seq,
-        });
+        throw new DeterminismError(`the handler of query '${query.name}' of workflow ${run.id} must be synchronous`);
       }
       text = this.host.encode(answer, `the answer to query '${query.name}'`);
     } catch (error) {

@@ -39,7 +39,7 @@ function isRetryable(policy: RetryPolicy, error: unknown): boolean {
 function askedFor(error: unknown, nowMs: number): number {
   if (!RetryableError.is(error) || error.retryAfter === undefined) return 0;
   const after = error.retryAfter;
-  return isDate(after) ? toTimeMs(after) - nowMs : toMs(after as never);
+  return isDate(after) ? toTimeMs(after) - nowMs : toMs(after);
 }
 
 function isDate(value: unknown): value is Date {

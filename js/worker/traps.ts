@@ -20,6 +20,8 @@ const TRAPPED: readonly (readonly [path: string, instead: string])[] = [
   ['fetch', 'ctx.step()'],
 ];
 
+type Callable = (this: unknown, ...args: unknown[]) => unknown;
+
 interface Trap {
   readonly holder: Record<string, unknown>;
   readonly name: string;
@@ -54,10 +56,10 @@ function setTrap(path: string, instead: string): Trap[] {
   const holder = (names.length === 0 ? global : global[names[0]!]) as Record<string, unknown> | undefined;
   const original = holder?.[name];
   if (holder === undefined || typeof original !== 'function' || !isWritable(holder, name)) return [];
-  const wrapped = new Proxy(original, {
-    apply(target, receiver, args) {
+  const wrapped = new Proxy(original as Callable, {
+    apply(target: Callable, receiver, args: unknown[]) {
       look(path, instead);
-      return Reflect.apply(target as (...args: unknown[]) => unknown, receiver, args) as unknown;
+      return Reflect.apply(target, receiver, args);
     },
   });
   holder[name] = wrapped;

@@ -47,7 +47,7 @@ export function openChild(
   const id = options.id === undefined ? derivedId(run) : checkId(options.id, verb);
   const version = options.version ?? definition.options.version ?? 1;
   const timeout = options.timeout ?? definition.options.timeout;
-  const timeoutMs = timeout === undefined ? -1 : toMs(timeout as never);
+  const timeoutMs = timeout === undefined ? -1 : toMs(timeout);
   const seq = ++run.seq;
   const answer = run.host.verbs.openChild(run.slot, seq, flags, id, type, version, text, timeoutMs);
   if (!isOpen(run, answer, `${verb} '${type}'`)) return undefined;

@@ -83,7 +83,7 @@ export class Context {
     if (!enter(run, 'waitFor')) return never();
     if (run.cancelled !== null) return refuse(run);
     const name = signalName(signal);
-    const timeoutMs = options?.timeout === undefined ? -1 : toMs(options.timeout as never);
+    const timeoutMs = options?.timeout === undefined ? -1 : toMs(options.timeout);
     const wait = openWait(run, name, timeoutMs, options?.orElse, false);
     return wait instanceof WaitOp ? wait.promise : wait;
   }
@@ -98,7 +98,7 @@ export class Context {
     if (run.cancelled !== null) return refuse(run);
     if (typeof predicate !== 'function') throw new TypeError('ctx.condition needs a function');
     const isTimed = options?.timeout !== undefined;
-    const timeoutMs = isTimed ? toMs(options.timeout as never) : -1;
+    const timeoutMs = isTimed ? toMs(options.timeout) : -1;
     const seq = ++run.seq;
     const answer = run.host.verbs.openCondition(run.slot, seq, timeoutMs);
     if (!isOpen(run, answer, 'condition')) return never();

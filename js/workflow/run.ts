@@ -278,7 +278,7 @@ function endError(id: string, status: number, payload: string): Error {
     case NOT_FOUND:
       return new RunNotFoundError(payload, { id });
     case REFUSED:
-      return new WorkflowAlreadyStartedError(payload, { id, runId: '' });
+      return new WorkflowAlreadyStartedError(payload, { id });
     case TERMINATED: {
       const reason = payload === '' ? '' : `: ${payload}`;
       const cause = new TerminatedError(`workflow ${id} was terminated${reason}`, { reason: payload || undefined });

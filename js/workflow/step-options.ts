@@ -79,8 +79,8 @@ export function stepPolicy(options: unknown): StepPolicy {
   if (isAtMostOnce && isReadOnly) throw new RangeError('a readOnly step cannot be atMostOnce: it may run again');
   return {
     flags: (isReadOnly ? STEP_READ_ONLY : 0) | (isAtMostOnce ? STEP_AT_MOST_ONCE : 0),
-    timeoutMs: given.timeout === undefined ? -1 : toMs(given.timeout as never),
-    heartbeatMs: given.heartbeatTimeout === undefined ? -1 : toMs(given.heartbeatTimeout as never),
+    timeoutMs: given.timeout === undefined ? -1 : toMs(given.timeout),
+    heartbeatMs: given.heartbeatTimeout === undefined ? -1 : toMs(given.heartbeatTimeout),
     retry: retryPolicy(given.retry, isAtMostOnce ? NO_RETRY : DEFAULT_RETRY),
   };
 }
@@ -106,8 +106,8 @@ export function retryPolicy(options: unknown, defaults: RetryPolicy): RetryPolic
   }
   return {
     maxAttempts,
-    initialMs: given.initialInterval === undefined ? DEFAULT_RETRY.initialMs : toMs(given.initialInterval as never),
-    maxMs: given.maxInterval === undefined ? DEFAULT_RETRY.maxMs : toMs(given.maxInterval as never),
+    initialMs: given.initialInterval === undefined ? DEFAULT_RETRY.initialMs : toMs(given.initialInterval),
+    maxMs: given.maxInterval === undefined ? DEFAULT_RETRY.maxMs : toMs(given.maxInterval),
     backoff,
     jitter: given.jitter !== false,
     nonRetryable,

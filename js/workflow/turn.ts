@@ -2,6 +2,7 @@
  * The gate that every verb of `ctx` passes: it must be the turn of its own run (LAW-4).
  */
 import { DEAD, MISMATCH } from './host.js';
+import { Op } from './operations.js';
 import type { Run } from './run.js';
 
 /**
@@ -38,7 +39,7 @@ export function never<T>(): Promise<T> {
 
 /** Says no to every operation after a cancel. */
 export function refuse<T>(run: Run): Promise<T> {
-  const promise = Promise.reject<T>(run.cancelled as Error);
-  promise.catch(() => undefined);
-  return promise;
+  const op = new Op(0);
+  op.reject(run.cancelled);
+  return op.promise as Promise<T>;
 }
