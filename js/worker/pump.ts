@@ -16,9 +16,11 @@ import { atPlace } from '../workflow/place.js';
 import type { Run } from '../workflow/run.js';
 import type { Attempt } from './attempt.js';
 import type { Bodies } from './bodies.js';
+import { DueTimer } from './due-timer.js';
 import { EventReader, type EventSink } from './events.js';
 import { WorkerHost, type HostSettings, type HostVerbs, type TurnOwner } from './host.js';
 import { Queries } from './queries.js';
+import { ReadyQueue } from './ready-queue.js';
 import { enter, leave, type TurnTaker } from './thread.js';
 
 /** What the pump needs of the engine. */
@@ -49,8 +51,6 @@ const YIELD_AFTER_MS = 0.5;
 const TURNS_PER_LOOK = 16;
 /** So many deliveries one run gets before the next one has its turn. */
 const DELIVERIES_IN_A_ROW = 32;
-/** A timer that was set is looked at again after this, since clocks may jump. */
-const TIMER_MAX_MS = 60_000;
 
 const DRAINED = Promise.resolve();
 
@@ -63,8 +63,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   private readonly bodies: Bodies;
   private readonly runs = new Map<number, Run>();
   private readonly events: EventReader;
-  private ready_: (Run | undefined)[] = [];
-  private readyHead = 0;
+  private readonly readyRuns = new ReadyQueue();
   private durable = 0;
   private turnOf: Run | null = null;
   private inARow = 0;
@@ -74,8 +73,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   private isStirred = false;
   private isActive = false;
   private isScheduled = false;
-  private timer: unknown = undefined;
-  private timerAtMs = 0;
+  private readonly dueTimer: DueTimer;
 
   constructor(
     private readonly verbs: PumpVerbs,
@@ -87,6 +85,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   ) {
     this.host = new WorkerHost(verbs, settings, this);
     this.bodies = this.host.bodies;
+    this.dueTimer = new DueTimer(primitives, this.notify);
     this.queries = new Queries(verbs, this.host);
     this.events = new EventReader(this.host, settings.definitions, this);
   }
@@ -127,9 +126,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   };
 
   ready(run: Run): void {
-    if (run.isReady || run.isDead) return;
-    run.isReady = true;
-    this.ready_.push(run);
+    this.readyRuns.push(run);
   }
 
   drop(run: Run): void {
@@ -139,7 +136,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   /** Has no more turns. Everything that waits goes on waiting. */
   close(): void {
     this.isClosed = true;
-    this.clearTimer();
+    this.dueTimer.clear();
     this.forgetRuns();
     this.isActive = false;
     leave(this, this.primitives.nextTick);
@@ -157,8 +154,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
       for (const op of run.takeAllPending()) if (op instanceof StepOp) this.bodies.abandon(op, undefined);
     }
     this.runs.clear();
-    this.ready_ = [];
-    this.readyHead = 0;
+    this.readyRuns.clear();
     this.durable = 0;
     this.host.current = null;
     this.bodies.forget();
@@ -233,7 +229,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
         this.isStirred = true;
         this.bodies.record();
       }
-      const run = this.nextReady();
+      const run = this.readyRuns.shift();
       if (run !== undefined) {
         if (--this.turnsToLook <= 0 && this.yieldIfLate(run)) return;
         if (this.deliver(run)) return;
@@ -278,7 +274,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   private rest(): void {
     this.isActive = false;
     if (this.isClosed) return;
-    if (this.hasRealClock) this.setTimer();
+    if (this.hasRealClock) this.dueTimer.set(this.verbs.nextDueMs());
     leave(this, this.primitives.nextTick);
     this.owner.handleRest();
   }
@@ -287,32 +283,12 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   private yieldIfLate(run: Run | undefined): boolean {
     this.turnsToLook = TURNS_PER_LOOK;
     if (this.primitives.monotonicMs() - this.lastYieldMs < YIELD_AFTER_MS) return false;
-    if (run !== undefined) {
-      run.isReady = true;
-      this.ready_[--this.readyHead] = run;
-    }
+    if (run !== undefined) this.readyRuns.unshift(run);
     this.isActive = false;
     this.isScheduled = true;
     leave(this, this.primitives.nextTick);
     this.primitives.setImmediate(this.takeTurns);
     return true;
-  }
-
-  private nextReady(): Run | undefined {
-    if (this.readyHead >= this.ready_.length) return undefined;
-    const run = this.ready_[this.readyHead]!;
-    this.ready_[this.readyHead] = undefined;
-    this.readyHead += 1;
-    run.isReady = false;
-    if (this.readyHead === this.ready_.length) {
-      // One place is kept in front for a run whose turn is put off.
-      this.ready_.length = 1;
-      this.readyHead = 1;
-    } else if (this.readyHead > 4096) {
-      this.ready_ = this.ready_.slice(this.readyHead - 1);
-      this.readyHead = 1;
-    }
-    return run;
   }
 
   /** Gives a run its next delivery, if there is one. @returns whether its turn has begun */
@@ -422,32 +398,6 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     const op = this.runs.get(slot)?.findPending(seq);
     return op instanceof StepOp ? op : undefined;
   }
-
-  private setTimer(): void {
-    const dueMs = this.verbs.nextDueMs();
-    if (dueMs < 0) {
-      this.clearTimer();
-      return;
-    }
-    const waitMs = Math.min(Math.ceil(dueMs), TIMER_MAX_MS);
-    const atMs = this.primitives.monotonicMs() + waitMs;
-    if (this.timer !== undefined && this.timerAtMs <= atMs + 1) return;
-    this.clearTimer();
-    this.timerAtMs = atMs;
-    this.timer = this.primitives.setTimeout(this.onTimer, waitMs);
-    (this.timer as { unref?: () => void }).unref?.();
-  }
-
-  private clearTimer(): void {
-    if (this.timer === undefined) return;
-    this.primitives.clearTimeout(this.timer);
-    this.timer = undefined;
-  }
-
-  private readonly onTimer = (): void => {
-    this.timer = undefined;
-    this.notify();
-  };
 
   private fail(error: unknown): void {
     this.close();
