@@ -9,6 +9,7 @@ module.exports = {
   moduleNameMapper: {
     '^fusee$': '<rootDir>/js/index.ts',
     '^fusee/testing$': '<rootDir>/js/testing.ts',
+    '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   transform: {
     '^.+\\.ts$': [

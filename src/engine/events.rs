@@ -3,7 +3,7 @@
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A run's function is to be called. a: slot, b: 1 if recorded results follow. Text: its facts and its input.
+    /// A run's function is to be called. a: slot, b: 1 if recorded results follow. Text: id, key root, type, input.
     Start = 1,
     /// A run has deliveries. a: slot.
     Wake = 2,

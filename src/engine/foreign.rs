@@ -64,6 +64,7 @@ pub struct ForeignEngine {
     definitions: BTreeSet<String>,
     /// Open runs without a definition here, by type.
     unregistered: BTreeMap<String, usize>,
+    key_roots: KeyRoots,
     /// The shard that the next tick visits first.
     first: usize,
     has_failed: bool,
@@ -84,6 +85,7 @@ impl ForeignEngine {
             config,
             waker,
             unregistered: BTreeMap::new(),
+            key_roots: KeyRoots::default(),
             first: 0,
             has_failed: false,
             is_closed: false,
@@ -136,14 +138,30 @@ impl ForeignEngine {
         let Durability::Memory(memory) = &self.config.durability else {
             return Err(EngineError::new(ErrorCode::BadInput, "only an engine in memory can be crashed"));
         };
+        let memory = memory.clone();
         self.group.abandon();
         memory.crash();
+        self.reopen(Durability::Memory(memory), self.config.clock.clone())
+    }
+
+    /// Opens again elsewhere. The group must have been abandoned.
+    pub(super) fn reopen(&mut self, durability: Durability, clock: Clock) -> Result<(), EngineError> {
+        self.config.durability = durability;
+        self.config.clock = clock;
         self.group = Self::open_group(&self.config, &self.waker)?;
         self.slots = Slots::new(self.group.shard_count());
         self.unregistered.clear();
         self.has_failed = false;
         self.listen(self.has_listeners);
         Ok(())
+    }
+
+    pub(super) fn durability(&self) -> &Durability {
+        &self.config.durability
+    }
+
+    pub(super) fn log_options(&self) -> crate::log::LogOptions {
+        self.config.log.clone()
     }
 
     /// Flushes and lets go of the directory. Durable on return: everything that was appended.
@@ -281,7 +299,7 @@ impl ForeignEngine {
                 format!("{open} runs are open, the limit is {}; wait for some to end", self.config.open_runs_max),
             ));
         }
-        let key_root = fresh_key_root()?;
+        let key_root = self.key_roots.next()?;
         let shard = self.group.shard_of(request.id);
         self.group.with(shard, |cell, work| {
             let new = NewRun {
@@ -701,23 +719,22 @@ fn load(
     let Some(is_replay) = cell.shard.load(run) else { return };
     let slot = slots.take(shard, run);
     let view = cell.shard.view(run);
-    let (parent_id, parent_run) = match view.parent {
-        Some(caller) => (String::new(), run_id(caller.shard, caller.run)),
-        None => (String::new(), String::new()),
-    };
     let input = String::from_utf8_lossy(view.input);
-    let text = fields(&[
+    let text = fields(&[view.id, &hex(&view.key_root), view.kind, &input]);
+    events.push(EventKind::Start, slot.0, u32::from(is_replay), text);
+}
+
+/// What a run is, apart from its input: its id, run id, type, version, key root, start, and its parent's run id.
+pub(super) fn identity(shard: ShardId, view: &RunView<'_>) -> String {
+    fields(&[
         view.id,
         &run_id(shard, view.no),
         view.kind,
         &view.version.to_string(),
         &hex(&view.key_root),
         &view.created_ms.to_string(),
-        &parent_id,
-        &parent_run,
-        &input,
-    ]);
-    events.push(EventKind::Start, slot.0, u32::from(is_replay), text);
+        &view.parent.map(|caller| run_id(caller.shard, caller.run)).unwrap_or_default(),
+    ])
 }
 
 fn row(shard: ShardId, view: &RunView<'_>) -> String {
@@ -802,12 +819,23 @@ fn parse_cursor(cursor: &str) -> Result<Option<(i64, u16, u64)>, EngineError> {
     }
 }
 
-fn fresh_key_root() -> Result<[u8; 16], EngineError> {
-    let mut root = [0; 16];
-    getrandom::fill(&mut root).map_err(|error| {
-        EngineError::new(ErrorCode::Storage, format!("the system gives no random numbers: {error}"))
-    })?;
-    Ok(root)
+/// Key roots, drawn many at a time: asking the system for one would cost more than the rest of a start.
+#[derive(Default)]
+struct KeyRoots {
+    drawn: Vec<[u8; 16]>,
+}
+
+impl KeyRoots {
+    fn next(&mut self) -> Result<[u8; 16], EngineError> {
+        if self.drawn.is_empty() {
+            let mut bytes = [0; 16 * 64];
+            getrandom::fill(&mut bytes).map_err(|error| {
+                EngineError::new(ErrorCode::Storage, format!("the system gives no random numbers: {error}"))
+            })?;
+            self.drawn.extend(bytes.as_chunks::<16>().0);
+        }
+        Ok(self.drawn.pop().expect("it was just filled"))
+    }
 }
 
 /// A child's keys follow from its parent's and its place there.

@@ -1,8 +1,9 @@
 //! Slots: the runs whose code this host has in memory, and the verbs of that code.
 
 use super::foreign::ForeignEngine;
-use crate::machine::{Delivery, Halt, OpenedStep, RunIx, StepMode};
+use crate::machine::{Delivery, Effect, Halt, OpenedStep, RunIx, StepMode, Work};
 use crate::record::{ChildSpec, Lsn, Retry, RunNo, Sending, Seq, ShardId, Status};
+use crate::runtime::ShardCell;
 
 /// A run whose code the host has. Stale ones are known: every verb on one answers [`Halt::Dead`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,10 +77,14 @@ impl ForeignEngine {
         self.slots.place(slot).ok_or(Halt::Dead)
     }
 
-    /// The code can go no further: takes the next delivery, if there is one. Ends the turn.
+    /// The code can go no further: takes the next delivery, if there is one. Ends the turn. [`Halt::Mismatch`]: the code
+    /// asked for less than was recorded.
     pub fn quiescent(&mut self, slot: Slot) -> Result<Option<Delivery>, Halt> {
         let (shard, run) = self.place(slot)?;
-        let delivery = self.group.with(shard, |cell, work| cell.shard.quiescent(work, run));
+        let delivery = self.group.with(shard, |cell, work| match cell.shard.quiescent(work, run) {
+            None if cell.shard.stuck_message(run).is_some() => Err(Halt::Mismatch),
+            delivery => Ok(delivery),
+        })?;
         if delivery.is_some() {
             self.group.appended();
         }
@@ -97,6 +102,12 @@ impl ForeignEngine {
                 Some(status) => format!("{}{}{text}", status.code(), super::events::FIELD),
             }
         }))
+    }
+
+    /// What the run is, apart from its input: see `identity` in the crossing.
+    pub fn identity(&self, slot: Slot) -> Result<String, Halt> {
+        let (shard, run) = self.place(slot)?;
+        Ok(self.group.with(shard, |cell, _| super::foreign::identity(shard, &cell.shard.view(run))))
     }
 
     /// The time of the delivery whose turn it is, in ms since 1970.
@@ -164,17 +175,25 @@ impl ForeignEngine {
         self.group.with(shard, |cell, work| cell.shard.open_send(work, run, seq, id, target, what))
     }
 
-    /// A step's body returned. An attempt that does not count any more changes nothing.
+    /// Work on behalf of a run's own bodies: its host knows that there is something to look at and needs no wake.
+    fn own<R>(&self, shard: ShardId, run: RunIx, work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R) -> R {
+        self.group.with(shard, |cell, context| {
+            let result = work(cell, context);
+            context.effects.retain(|effect| !matches!(effect, Effect::Wake(woken) if *woken == run));
+            result
+        })
+    }
+
+    /// A step's body returned. The host looks at the run by itself: it is told of no delivery. An attempt that does not count any more changes nothing.
     pub fn complete(&mut self, slot: Slot, seq: Seq, attempt: u32, payload: &[u8]) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        let counts = self.group.with(shard, |cell, work| cell.shard.complete(work, run, seq, attempt, payload));
-        Ok(counts)
+        Ok(self.own(shard, run, |cell, work| cell.shard.complete(work, run, seq, attempt, payload)))
     }
 
     /// A step's body failed for good. An attempt that does not count any more changes nothing.
     pub fn fail(&mut self, slot: Slot, seq: Seq, attempt: u32, failure: &[u8]) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, work| cell.shard.fail(work, run, seq, attempt, failure)))
+        Ok(self.own(shard, run, |cell, work| cell.shard.fail(work, run, seq, attempt, failure)))
     }
 
     /// A step's body failed: again after a time, or paused (`None`) until somebody resumes the run.
@@ -187,7 +206,7 @@ impl ForeignEngine {
         failure: &[u8],
     ) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, work| {
+        Ok(self.own(shard, run, |cell, work| {
             let retry = after_ms.map_or(Retry::Paused, |after_ms| Retry::At(work.now_ms.saturating_add(after_ms)));
             cell.shard.retry(work, run, seq, attempt, retry, failure)
         }))

@@ -8,6 +8,7 @@ mod error;
 mod events;
 mod foreign;
 mod host;
+mod rewind;
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ pub use error::{EngineError, ErrorCode};
 pub use events::{Event, EventKind, Events, FIELD, ROW};
 pub use foreign::{ForeignEngine, Run, StartRequest, idempotency_key};
 pub use host::{Slot, StepAnswer};
+pub use rewind::Past;
 
 pub use crate::log::MemoryStorage;
 pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, StepMode};

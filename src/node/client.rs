@@ -2,9 +2,10 @@
 
 use super::code::policies;
 use super::export::{Call, Fault, Shared, export};
-use crate::engine::{FIELD, Filter, ROW, Run, Slot, StartRequest};
+use crate::engine::{FIELD, Filter, Past, ROW, Run, Slot, StartRequest};
 use napi::Env;
 use napi::bindgen_prelude::Object;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Adds the verbs of clients.
@@ -150,6 +151,23 @@ fn export_life(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Res
     export(env, object, "now", move |_| Ok(shared.borrow().clock().now_ms() as f64))?;
     let shared = Rc::clone(engine);
     export(env, object, "crash", move |_| Ok(shared.borrow_mut().crash()?))?;
+    let past: Rc<RefCell<Option<Past>>> = Rc::default();
+    let (shared, kept) = (Rc::clone(engine), Rc::clone(&past));
+    export(env, object, "past", move |_| {
+        let past = shared.borrow_mut().past()?;
+        let count = past.len() as f64;
+        kept.replace(Some(past));
+        Ok(count)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "rewind", move |call| {
+        let (count, now_ms) = (call.get::<u32>(0)?, call.get::<f64>(1)?);
+        let past = past.borrow();
+        let past = past.as_ref().ok_or_else(|| Fault::bad_input("there is no past to rewind to"))?;
+        let mut engine = shared.borrow_mut();
+        engine.group().abandon();
+        Ok(engine.rewind(past, count as usize, now_ms as i64)?)
+    })?;
     let shared = Rc::clone(engine);
     export(env, object, "close", move |_| Ok(shared.borrow_mut().close()?))
 }

@@ -152,6 +152,8 @@ fn export_turns(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Re
         })
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "identity", move |call| Ok(shared.borrow().identity(Slot(call.get(0)?)).unwrap_or_default()))?;
+    let shared = Rc::clone(engine);
     export(env, object, "payload", move |call| Ok(shared.borrow().payload(Slot(call.get(0)?)).unwrap_or_default()))?;
     let shared = Rc::clone(engine);
     export_hot(env, object, "turnTime", move |call| {

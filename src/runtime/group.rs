@@ -391,7 +391,11 @@ impl Group {
         let gauge = &self.gauges[usize::from(shard.0)];
         gauge.is_dirty.load(Ordering::Acquire)
             || gauge.wanted.load(Ordering::Acquire) <= self.durable().0
-            || gauge.due_ms.load(Ordering::Acquire) <= self.clock.now_ms()
+            || match gauge.due_ms.load(Ordering::Acquire) {
+                // Reading the clock costs more than all the rest.
+                i64::MAX => false,
+                due_ms => due_ms <= self.clock.now_ms(),
+            }
     }
 
     /// Does what is due in a shard and releases what is durable, then hands the shard to `take`, which takes its events.
@@ -400,6 +404,7 @@ impl Group {
         let mut applied = Vec::new();
         let mut remote = Vec::new();
         let durable = self.durable();
+        let mut has_rest = false;
         self.with(shard, |cell, work| {
             if cell.shard.next_due_ms().is_some_and(|due_ms| due_ms <= work.now_ms) {
                 cell.shard.handle_due(work);
@@ -418,7 +423,11 @@ impl Group {
                 }
             }
             take(cell, work);
+            has_rest = !cell.events.is_empty() || !cell.to_load.is_empty();
         });
+        if has_rest {
+            self.gauges[usize::from(shard.0)].is_dirty.store(true, Ordering::Release);
+        }
         for (sender, number) in applied {
             self.acknowledge(sender, shard, number);
         }

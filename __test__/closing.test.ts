@@ -1,0 +1,120 @@
+import { open, signal, workflow } from 'fusee';
+import { closing, engineOf, quietLogger, rejection } from './support/engines';
+
+const go = signal<void>('go');
+const waits = workflow('waits', (ctx: any) => ctx.waitFor(go));
+
+test('after close every call is refused, and close may be called again', async () => {
+  const engine = await engineOf([waits]);
+  const handle = await engine.start(waits);
+  await engine.close();
+  await engine.close();
+  for (const call of [
+    () => engine.start(waits),
+    () => engine.execute(waits),
+    () => handle.signal(go),
+    () => handle.result(),
+    () => handle.describe(),
+    () => handle.query({ kind: 'query', name: 'q' }),
+    () => engine.count(),
+    () => engine.explain('x'),
+    () => engine.metrics(),
+    () => engine.list().next(),
+    () => engine.advance(1),
+    () => engine.crash(),
+  ]) {
+    expect(await rejection(Promise.resolve().then(call))).toMatchObject({ name: 'ClosedError', code: 'CLOSED' });
+  }
+  expect((await engine.health()).status).toBe('failed');
+});
+
+test('close with options that cannot be meant closes nothing', async () => {
+  const engine = await engineOf([waits]);
+  await expect(engine.close({ grace: 'soon' })).rejects.toThrow(RangeError);
+  await expect(engine.close({ garce: 1 })).rejects.toThrow(TypeError);
+  await engine.start(waits);
+});
+
+test('close rejects whoever still waits', async () => {
+  const engine = await engineOf([waits]);
+  const handle = await engine.start(waits);
+  const waiting = rejection(handle.result());
+  await engine.close();
+  expect((await waiting).name).toBe('ClosedError');
+});
+
+test('close lets a running body end within the grace, and records its result', async () => {
+  let end: () => void = () => undefined;
+  const works = workflow('works', (ctx: any) =>
+    ctx.step('work', () => new Promise((resolve) => (end = () => resolve(1)))),
+  );
+  const engine: any = await open(':memory:', { workflows: [works], logger: quietLogger().logger } as any);
+  const result = engine.execute(works);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  const close = engine.close({ grace: '5s' });
+  setTimeout(() => end(), 20);
+  await close;
+  await expect(result).resolves.toBe(1);
+});
+
+test('close aborts a body that does not end within the grace, and goes on', async () => {
+  let reason: any;
+  const hangs = workflow('hangs', (ctx: any) =>
+    ctx.step('hang', (step: any) => {
+      step.signal.addEventListener('abort', () => (reason = step.signal.reason));
+      return new Promise(() => undefined);
+    }),
+  );
+  const engine: any = await open(':memory:', { workflows: [hangs], logger: quietLogger().logger } as any);
+  const waiting = rejection(engine.execute(hangs));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await engine.close({ grace: 30 });
+  expect(reason.name).toBe('ClosedError');
+  expect((await waiting).name).toBe('ClosedError');
+});
+
+test('health and metrics say how an engine is', async () => {
+  const engine = closing(await engineOf([waits]));
+  await engine.start(waits);
+  await expect(engine.health()).resolves.toEqual({ status: 'ok', problems: [] });
+  const metrics = await engine.metrics();
+  expect(metrics['log.durable_lsn']).toBeGreaterThan(0);
+});
+
+test('await using closes an engine', async () => {
+  const engine: any = await open(':memory:', { workflows: [waits], logger: quietLogger().logger } as any);
+  await engine[Symbol.asyncDispose]();
+  expect((await rejection(engine.start(waits))).name).toBe('ClosedError');
+});
+
+test('listeners are told when something is durable; what they throw is reported', async () => {
+  const ends = workflow('ends', async (_ctx: any, isGood: boolean) => {
+    if (!isGood) throw new Error('bad');
+    return 'good';
+  });
+  const stuck = workflow('stuck', () => new Promise(() => undefined));
+  const engine = await engineOf([ends, stuck, waits]);
+  const seen: any[] = [];
+  for (const name of ['completed', 'failed', 'stuck', 'terminated', 'cancelled'])
+    engine.on(name, (event: any) => seen.push(event));
+  engine.once('completed', () => {
+    throw new Error('listener broke');
+  });
+  await engine.execute(ends, true, { id: 'e1' });
+  await rejection(engine.execute(ends, false, { id: 'e2' }));
+  await engine.start(stuck, undefined, { id: 'e3' });
+  const handle = await engine.start(waits, undefined, { id: 'e4' });
+  await handle.terminate('enough');
+  await engine.idle();
+  expect(seen.map(({ type, id }) => [type, id]).sort()).toEqual([
+    ['completed', 'e1'],
+    ['failed', 'e2'],
+    ['stuck', 'e3'],
+    ['terminated', 'e4'],
+  ]);
+  expect(seen.find(({ type }) => type === 'completed')).toMatchObject({ result: 'good', definition: 'ends' });
+  expect(seen.find(({ type }) => type === 'failed').error.message).toBe('bad');
+  expect(seen.find(({ type }) => type === 'terminated').reason).toBe('enough');
+  expect(engine.lines.some(({ message }: any) => message.includes("a listener of 'completed' threw"))).toBe(true);
+  expect(() => engine.on('error', () => undefined)).toThrow(/no event 'error'/);
+});

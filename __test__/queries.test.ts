@@ -1,0 +1,67 @@
+import { query, signal, workflow } from 'fusee';
+import { engineOf, rejection } from './support/engines';
+
+const status = query<string>('status');
+const item = query<number, string>('item');
+const go = signal<void>('go');
+
+const asked = workflow('asked', async (ctx: any) => {
+  let phase = 'first';
+  ctx.onQuery(status, () => phase);
+  ctx.onQuery(item, (index: number) => `item ${index}`);
+  await ctx.waitFor(go);
+  phase = 'second';
+  await ctx.waitFor(go);
+});
+
+test('a query is answered between turns, with what the code has made so far', async () => {
+  const engine = await engineOf([asked]);
+  const handle = await engine.start(asked);
+  await expect(handle.query(status)).resolves.toBe('first');
+  await handle.signal(go);
+  await expect(handle.query(status)).resolves.toBe('second');
+  await expect(handle.query(item, 3)).resolves.toBe('item 3');
+});
+
+test('a query after a crash is answered when the run has replayed', async () => {
+  const engine = await engineOf([asked]);
+  const handle = await engine.start(asked);
+  await handle.signal(go);
+  await engine.idle();
+  await engine.crash();
+  await expect(handle.query(status)).resolves.toBe('second');
+});
+
+test('a query without a handler, to an ended run, or to none is refused', async () => {
+  const ends = workflow('ends', async () => 1);
+  const engine = await engineOf([asked, ends]);
+  const handle = await engine.start(asked);
+  const error = await rejection(handle.query(query('other')));
+  expect(error.message).toMatch(/no handler of query 'other'; it has status, item/);
+  const ended = await engine.start(ends);
+  await ended.result();
+  expect((await rejection(ended.query(status))).name).toBe('RunNotFoundError');
+  expect((await rejection(engine.handle(ends, 'nobody').query(status))).name).toBe('RunNotFoundError');
+});
+
+test('LAW-4: a handler must be synchronous, has no ctx, and its answer is a copy', async () => {
+  const shared = { list: [1] };
+  const bad = workflow('bad', async (ctx: any) => {
+    ctx.onQuery(query('async'), async () => 1);
+    ctx.onQuery(query('ctx'), () => ctx.uuid());
+    ctx.onQuery(query('throws'), () => {
+      throw new RangeError('no such thing');
+    });
+    ctx.onQuery(query('copy'), () => shared);
+    await ctx.waitFor(go);
+  });
+  const engine = await engineOf([bad]);
+  const handle = await engine.start(bad);
+  expect((await rejection(handle.query(query('async')))).message).toMatch(/synchronous/);
+  expect((await rejection(handle.query(query('ctx')))).message).toMatch(/ctx\.uuid.*handler of query 'ctx'/);
+  expect((await rejection(handle.query(query('throws')))).message).toBe('no such thing');
+  const copy: any = await handle.query(query('copy'));
+  expect(copy).toEqual(shared);
+  expect(copy).not.toBe(shared);
+  expect((await handle.describe()).stuck).toBe(false);
+});

@@ -1,0 +1,250 @@
+/**
+ * The engine as users have it: arguments read and checked, answers shaped.
+ */
+import { asWorkflow, isWorkflow } from '../definitions.js';
+import { toMs, toTimeMs } from '../duration.js';
+import { knownOptions } from '../options.js';
+import { EngineCore, type CoreSettings } from './core.js';
+import { patienceOf, waitFor, WorkflowHandle, type ResultOptions } from './handle.js';
+import { readResult } from './results.js';
+import { readExplanation, readRow, rowsOf, statusCode, STATUS_NAMES, type Explanation, type RunRow } from './rows.js';
+import { checkId, readStart, requestResult, requestStart, type StartOptions } from './starting.js';
+
+const FILTER_OPTIONS = ['type', 'status', 'paused', 'stuck', 'idPrefix', 'startedAfter', 'startedBefore'];
+const LIST_OPTIONS = [...FILTER_OPTIONS, 'order', 'limit'];
+/** Rows fetched at a time. */
+const PAGE = 100;
+const GRACE_MS = 10_000;
+
+/** An open directory, or an engine in memory. */
+export class Engine {
+  /** Not part of the public surface. */
+  protected readonly core: EngineCore;
+  private closing: Promise<void> | undefined;
+  private removeSignalHandlers: () => void = () => undefined;
+
+  constructor(settings: CoreSettings) {
+    this.core = new EngineCore(settings);
+  }
+
+  /** Starts a workflow. Resolved: the start is durable. */
+  async start(workflow: unknown, input?: unknown, options?: StartOptions): Promise<WorkflowHandle> {
+    const read = readStart(this.core, workflow, input, options, 'engine.start');
+    const start = isThenable(read) ? await read : read;
+    const runId = await requestStart(this.core, start).promise;
+    return new WorkflowHandle(this.core, start.id, runId);
+  }
+
+  /** Starts a workflow and waits for its result. */
+  async execute(workflow: unknown, input?: unknown, options?: StartOptions & ResultOptions): Promise<unknown> {
+    const { signal, ...startOptions } = options ?? {};
+    const patience = patienceOf({ signal }, 'engine.execute');
+    const read = readStart(this.core, workflow, input, startOptions, 'engine.execute');
+    const start = isThenable(read) ? await read : read;
+    const result = requestResult(this.core, start, readResult);
+    return waitFor(this.core, result, patience, `the result of workflow ${start.id}`);
+  }
+
+  /** A run, by id. Does not look whether it exists. */
+  handle(definition: unknown, id?: unknown, options?: { runId?: string }): WorkflowHandle {
+    const isById = typeof definition === 'string';
+    if (!isById) asWorkflow(definition);
+    const name: unknown = isById ? definition : id;
+    const more = (isById ? id : options) as { runId?: string } | undefined;
+    knownOptions(more, ['runId'], 'engine.handle');
+    return new WorkflowHandle(this.core, checkId(name), more?.runId);
+  }
+
+  /** Runs, as durable now, read in pages. */
+  async *list(options?: ListOptions): AsyncIterableIterator<RunRow> {
+    knownOptions(options, LIST_OPTIONS, 'engine.list');
+    const filter = readFilter(options);
+    const newestFirst = readOrder(options?.order);
+    let left = readLimit(options?.limit);
+    let cursor = '';
+    do {
+      const size = Math.min(PAGE, left);
+      const at = cursor;
+      const page = this.core.request(
+        (token) => this.core.native.list(token, ...filter, newestFirst, at, size),
+        (text) => text.split('\u001e'),
+      );
+      const rows = await page.promise;
+      cursor = rows.pop() ?? '';
+      for (const row of rows) yield readRow(row);
+      left -= rows.length;
+    } while (cursor !== '' && left > 0);
+  }
+
+  /** Number of runs. */
+  async count(filter?: RunFilter): Promise<number> {
+    knownOptions(filter, FILTER_OPTIONS, 'engine.count');
+    const read = readFilter(filter);
+    return this.core.request((token) => this.core.native.count(token, ...read), Number).promise;
+  }
+
+  /** Why a run is not running. */
+  async explain(id: string): Promise<Explanation> {
+    const name = checkId(id);
+    return this.core.request((token) => this.core.native.explain(token, name, ''), readExplanation).promise;
+  }
+
+  on(event: string, listener: (event: unknown) => void): this {
+    return this.listen(event, listener, false);
+  }
+
+  once(event: string, listener: (event: unknown) => void): this {
+    return this.listen(event, listener, true);
+  }
+
+  off(event: string, listener: (event: unknown) => void): this {
+    this.core.listeners.remove(event, listener);
+    if (this.closing === undefined) this.core.updateSubscription();
+    return this;
+  }
+
+  /** Figures by name. */
+  metrics(): Promise<{ readonly [name: string]: number }> {
+    return promised(() => {
+      this.core.check();
+      const rows = rowsOf(this.core.native.metrics()).map((row) => row.split('\u001f') as [string, string]);
+      return Object.fromEntries(rows.map(([name, value]) => [name, Number(value)]));
+    });
+  }
+
+  /** Whether it works, and what is wrong. */
+  health(): Promise<{ readonly status: string; readonly problems: readonly string[] }> {
+    return promised(() => {
+      if (this.closing !== undefined) return { status: 'failed', problems: ['the engine is closed; open it again'] };
+      const [status = 'failed', ...problems] = this.core.native.health().split('\u001f');
+      return { status, problems };
+    });
+  }
+
+  /** Lets the process end while the engine is open. */
+  unref(): this {
+    this.core.setWanted(false);
+    return this;
+  }
+
+  /** Undoes `unref`. */
+  ref(): this {
+    this.core.setWanted(true);
+    return this;
+  }
+
+  /** Closes on `SIGTERM` and `SIGINT`, then lets the process end. */
+  handleSignals(options?: { grace?: unknown }): this {
+    knownOptions(options, ['grace'], 'engine.handleSignals');
+    this.core.check();
+    this.removeSignalHandlers();
+    const { process } = this.core.primitives;
+    const names = ['SIGTERM', 'SIGINT'] as const;
+    const onSignal = (): void => {
+      this.close(options).catch((error: unknown) => {
+        this.core.settings.logger.error('fusee: closing on a signal of the process failed', { error });
+      });
+    };
+    for (const name of names) process.on(name, onSignal);
+    this.removeSignalHandlers = () => {
+      for (const name of names) process.off(name, onSignal);
+    };
+    return this;
+  }
+
+  /** Takes nothing new, lets bodies end within the grace, leaves nothing open. */
+  close(options?: { grace?: unknown }): Promise<void> {
+    return promised(() => {
+      knownOptions(options, ['grace'], 'engine.close');
+      const graceMs = options?.grace === undefined ? GRACE_MS : toMs(options.grace);
+      this.closing ??= this.core.close(graceMs).finally(() => this.removeSignalHandlers());
+      return this.closing;
+    });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  private listen(event: string, listener: (event: unknown) => void, isOnce: boolean): this {
+    this.core.check();
+    this.core.listeners.add(event, listener, isOnce);
+    this.core.updateSubscription();
+    return this;
+  }
+}
+
+/** Which runs: all conditions must hold. */
+export interface RunFilter {
+  readonly type?: unknown;
+  readonly status?: unknown;
+  readonly paused?: unknown;
+  readonly stuck?: unknown;
+  readonly idPrefix?: unknown;
+  readonly startedAfter?: unknown;
+  readonly startedBefore?: unknown;
+}
+
+/** Which runs, in which order, how many. */
+export interface ListOptions extends RunFilter {
+  readonly order?: unknown;
+  readonly limit?: unknown;
+}
+
+type Filter = [
+  type: string,
+  statusMask: number,
+  marks: string,
+  idPrefix: string,
+  startedAfter: number,
+  startedBefore: number,
+];
+
+function readFilter(options: RunFilter | undefined): Filter {
+  const { type, status, paused, stuck, idPrefix = '', startedAfter, startedBefore } = options ?? {};
+  const types = (type === undefined ? [] : Array.isArray(type) ? type : [type]) as unknown[];
+  const names = types.map((name) => (isWorkflow(name) ? name.name : String(name)));
+  const statuses = (status === undefined ? [] : Array.isArray(status) ? status : [status]) as unknown[];
+  let mask = 0;
+  for (const name of statuses) {
+    const code = statusCode(name);
+    if (code === undefined)
+      throw new RangeError(`there is no status '${String(name)}'; there are ${STATUS_NAMES.join(', ')}`);
+    mask |= 1 << code;
+  }
+  if (typeof idPrefix !== 'string') throw new TypeError('idPrefix must be a text');
+  const marks = mark(stuck, 's', 'S') + mark(paused, 'p', 'P');
+  return [names.join('\u001f'), mask, marks, idPrefix, timeOf(startedAfter), timeOf(startedBefore)];
+}
+
+function mark(wanted: unknown, yes: string, no: string): string {
+  return wanted === undefined ? '' : wanted === true ? yes : no;
+}
+
+function timeOf(time: unknown): number {
+  return time === undefined ? -1 : toTimeMs(time);
+}
+
+function readOrder(order: unknown): number {
+  if (order !== undefined && order !== 'newestFirst' && order !== 'oldestFirst') {
+    throw new RangeError("order must be 'newestFirst' or 'oldestFirst'");
+  }
+  return order === 'oldestFirst' ? 0 : 1;
+}
+
+function readLimit(limit: unknown): number {
+  if (limit === undefined) return Infinity;
+  if (typeof limit !== 'number' || !(limit >= 0)) throw new RangeError('limit must be a number from 0');
+  return limit;
+}
+
+/** What `fn` returns or throws, as a promise. */
+function promised<T>(fn: () => T | Promise<T>): Promise<T> {
+  return new Promise((resolve) => {
+    resolve(fn());
+  });
+}
+
+function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
+  return typeof (value as { then?: unknown }).then === 'function';
+}

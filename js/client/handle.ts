@@ -1,0 +1,171 @@
+/**
+ * A workflow, seen from outside. A handle is no promise: await `result()`.
+ */
+import { decode } from '../codec.js';
+import { checkSignalValue, queryName, signalName } from '../definitions.js';
+import { toMs } from '../duration.js';
+import { TimeoutError } from '../errors.js';
+import { knownOptions, oneLine } from '../options.js';
+import type { EngineCore } from './core.js';
+import type { Request } from './requests.js';
+import { readResult } from './results.js';
+import { readHistoryRecord, readRow, rowsOf, type HistoryRecord, type RunRow } from './rows.js';
+
+/** Records fetched at a time. */
+const HISTORY_PAGE = 200;
+
+/** How long a caller waits. */
+export interface ResultOptions {
+  readonly timeout?: unknown;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A workflow. */
+export class WorkflowHandle {
+  readonly kind = 'workflow';
+  readonly #core: EngineCore;
+
+  constructor(
+    core: EngineCore,
+    /** Id of the run. */
+    readonly id: string,
+    /** The run that was started, or that the handle is pinned to. */
+    readonly runId: string | undefined,
+  ) {
+    this.#core = core;
+  }
+
+  /** Waits for the end. Resolved means that the result is durable. */
+  async result(options?: ResultOptions): Promise<unknown> {
+    const patience = patienceOf(options, 'handle.result');
+    const target = { id: this.id, runId: this.runId ?? '' };
+    const request = this.#core.request(
+      (token) => this.#core.native.result(token, target.id, target.runId),
+      readResult,
+      target,
+    );
+    return waitFor(this.#core, request, patience, `the result of workflow ${this.id}`);
+  }
+
+  /** Sends a signal. Resolved: durable, and will be delivered. */
+  async signal(signal: unknown, value?: unknown, options?: { dedupeId?: string; actor?: string }): Promise<void> {
+    const name = signalName(signal);
+    knownOptions(options, ['dedupeId', 'actor'], 'handle.signal');
+    const checked = await checkSignalValue(signal, value);
+    const text = this.#core.encode(checked, `the value of signal '${name}'`);
+    const dedupeId = oneLine(options?.dedupeId, 'dedupeId');
+    const actor = oneLine(options?.actor, 'actor');
+    await this.#ask((token, id, runId) => this.#core.native.signal(token, id, runId, name, text, dedupeId, actor));
+  }
+
+  /** Asks a query. The answer rests on durable records only. */
+  async query(query: unknown, input?: unknown, options?: ResultOptions): Promise<unknown> {
+    const name = queryName(query);
+    const patience = patienceOf(options, 'handle.query');
+    const text = input === undefined ? '' : this.#core.encode(input, `the input of query '${name}'`);
+    const request = this.#core.query(this.id, this.runId ?? '', name, text);
+    return decode(await waitFor(this.#core, request, patience, `the answer to query '${name}'`));
+  }
+
+  /** Asks the run to end. Resolved: the request is durable. No-op after its end. */
+  async cancel(reason?: string, options?: { actor?: string }): Promise<void> {
+    const [why, actor] = this.#audit(reason, options, 'cancel');
+    await this.#ask((token, id, runId) => this.#core.native.cancel(token, id, runId, why, actor));
+  }
+
+  /** Ends the run at once: no code of it runs again. */
+  async terminate(reason?: string, options?: { actor?: string }): Promise<void> {
+    const [why, actor] = this.#audit(reason, options, 'terminate');
+    await this.#ask((token, id, runId) => this.#core.native.terminate(token, id, runId, why, actor));
+  }
+
+  /** Ends a pause; tries a stuck run again. */
+  async resume(options?: { actor?: string }): Promise<void> {
+    const [, actor] = this.#audit(undefined, options, 'resume');
+    await this.#ask((token, id, runId) => this.#core.native.resume(token, id, runId, actor));
+  }
+
+  /** What is known about the run. */
+  async describe(): Promise<RunRow> {
+    const { id, runId } = this.#target();
+    return this.#core.request((token) => this.#core.native.describe(token, id, runId), readRow).promise;
+  }
+
+  /** The records of the run, in order, up to the last durable one. */
+  async *history(): AsyncIterableIterator<HistoryRecord> {
+    const { id, runId } = this.#target();
+    for (let from = 0; ; from += HISTORY_PAGE) {
+      const page = this.#core.request(
+        (token) => this.#core.native.history(token, id, runId, from, HISTORY_PAGE),
+        rowsOf,
+      );
+      const rows = await page.promise;
+      for (const row of rows) yield readHistoryRecord(row);
+      if (rows.length < HISTORY_PAGE) return;
+    }
+  }
+
+  #target(): { readonly id: string; readonly runId: string } {
+    return { id: this.id, runId: this.runId ?? '' };
+  }
+
+  #ask(send: (token: number, id: string, runId: string) => void): Promise<unknown> {
+    const { id, runId } = this.#target();
+    return this.#core.request((token) => send(token, id, runId), nothing).promise;
+  }
+
+  #audit(reason: unknown, options: { actor?: string } | undefined, verb: string): [string, string] {
+    knownOptions(options, ['actor'], `handle.${verb}`);
+    return [oneLine(reason, `the reason given to handle.${verb}`), oneLine(options?.actor, 'actor')];
+  }
+}
+
+function nothing(): void {
+  // The answer is that there is one.
+}
+
+/** How long a caller waits, read before anything is asked. */
+export interface Patience {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** @throws TypeError, RangeError */
+export function patienceOf(options: ResultOptions | undefined, verb: string): Patience {
+  knownOptions(options, ['timeout', 'signal'], verb);
+  const { timeout, signal } = options ?? {};
+  if (signal !== undefined && typeof signal.addEventListener !== 'function') {
+    throw new TypeError(`the option signal of ${verb} must be an AbortSignal`);
+  }
+  return { timeoutMs: timeout === undefined ? -1 : toMs(timeout), signal };
+}
+
+/** Waits for a request as long as the caller wants; what was asked goes on. */
+export function waitFor<T>(core: EngineCore, request: Request<T>, patience: Patience, what: string): Promise<T> {
+  const { timeoutMs, signal } = patience;
+  return timeoutMs < 0 && signal === undefined ? request.promise : waitPatiently(core, request, patience, what);
+}
+
+async function waitPatiently<T>(core: EngineCore, request: Request<T>, patience: Patience, what: string): Promise<T> {
+  const { timeoutMs, signal } = patience;
+  const giveUp = (error: unknown): void => {
+    core.forget(request);
+    request.reject(error);
+  };
+  const onAbort = (): void => giveUp(signal!.reason);
+  let timer: unknown;
+  if (signal?.aborted === true) onAbort();
+  else signal?.addEventListener('abort', onAbort, { once: true });
+  if (timeoutMs >= 0) {
+    timer = core.primitives.setTimeout(
+      () => giveUp(new TimeoutError(`${what} did not come within ${timeoutMs} ms`, { of: 'wait' })),
+      Math.min(timeoutMs, 0x7fffffff),
+    );
+  }
+  try {
+    return await request.promise;
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+    if (timer !== undefined) core.primitives.clearTimeout(timer);
+  }
+}

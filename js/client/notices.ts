@@ -1,0 +1,25 @@
+/**
+ * What listeners get about a run that ended or got stuck.
+ */
+import { decode, decodeFailure } from '../codec.js';
+import { DeterminismError } from '../errors.js';
+import type { EventName } from './listeners.js';
+
+/** The event, with what its kind adds. */
+export function noticeOf(name: EventName, base: object, payload: string): object {
+  switch (name) {
+    case 'completed':
+      return { ...base, result: decode(payload) };
+    case 'failed':
+      return { ...base, error: decodeFailure(payload) };
+    case 'cancelled':
+      return { ...base, reason: (decodeFailure(payload) as { reason?: unknown } | undefined)?.reason };
+    case 'terminated':
+      return { ...base, reason: payload === '' ? undefined : payload };
+    case 'stuck':
+      return { ...base, error: new DeterminismError(payload) };
+    case 'timedOut':
+    case 'warning':
+      return base;
+  }
+}

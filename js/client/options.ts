@@ -1,0 +1,85 @@
+/**
+ * The options of `open`, read and checked.
+ */
+import * as path from 'node:path';
+import { isWorkflow } from '../definitions.js';
+import { primitives } from '../native.js';
+import { knownOptions, shown } from '../options.js';
+import type { Logger } from '../worker/host.js';
+import type { WorkflowCode } from '../workflow/run.js';
+import { PAYLOAD_BYTES_MAX, type CoreSettings } from './core.js';
+
+/** Options of `open`. */
+export interface OpenOptions {
+  readonly dir?: string;
+  readonly workflows?: readonly unknown[];
+  readonly shards?: number;
+  readonly flush?: CoreSettings['flush'];
+  readonly payloadBytesMax?: number;
+  readonly runsMax?: number;
+  readonly dev?: boolean;
+  readonly logger?: Logger;
+}
+
+const OPTIONS = ['dir', 'workflows', 'shards', 'flush', 'payloadBytesMax', 'runsMax', 'dev', 'logger'];
+const FLUSH_MODES = ['auto', 'inline', 'pipeline', 'background'];
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+const MEMORY = ':memory:';
+const chance = Math.random;
+
+/** @param verb as messages name it @throws TypeError, RangeError */
+export function readOptions(directory: unknown, options: OpenOptions, verb: string): CoreSettings {
+  knownOptions(options, OPTIONS, verb);
+  const dir = directory ?? options.dir;
+  if (typeof dir !== 'string' || dir === '') {
+    throw new TypeError(`${verb} needs a directory, or '${MEMORY}'`);
+  }
+  const { flush = 'auto', logger = defaultLogger() } = options;
+  if (!FLUSH_MODES.includes(flush)) throw new RangeError(`flush must be one of ${FLUSH_MODES.join(', ')}`);
+  for (const level of LEVELS) {
+    if (typeof logger[level] !== 'function') throw new TypeError(`the logger has no function '${level}'`);
+  }
+  return {
+    dir: dir === MEMORY ? null : path.resolve(dir),
+    definitions: readDefinitions(options.workflows ?? []),
+    shards: wholeNumber(options.shards, 'shards', 0),
+    flush,
+    payloadBytesMax: wholeNumber(options.payloadBytesMax, 'payloadBytesMax', PAYLOAD_BYTES_MAX),
+    runsMax: wholeNumber(options.runsMax, 'runsMax', 0),
+    isDev: options.dev ?? primitives().process.env['NODE_ENV'] !== 'production',
+    logger,
+    virtualNowMs: null,
+    random: chance,
+  };
+}
+
+function readDefinitions(workflows: unknown): ReadonlyMap<string, WorkflowCode> {
+  if (!Array.isArray(workflows)) throw new TypeError('workflows must be an array of what workflow() returned');
+  const definitions = new Map<string, WorkflowCode>();
+  workflows.forEach((definition: unknown, index) => {
+    if (!isWorkflow(definition)) throw new TypeError(`workflows[${index}] is not what workflow() returned`);
+    const before = definitions.get(definition.name);
+    if (before !== undefined && before !== definition)
+      throw new TypeError(`there are two workflows named '${definition.name}'`);
+    definitions.set(definition.name, definition);
+  });
+  return definitions;
+}
+
+function wholeNumber(value: unknown, name: string, byDefault: number): number {
+  if (value === undefined) return byDefault;
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1) {
+    throw new RangeError(`${name} must be a whole number from 1, not ${shown(value)}`);
+  }
+  return value;
+}
+
+/** Lines go to the console, as it is when they are written. */
+function defaultLogger(): Logger {
+  const write = (level: (typeof LEVELS)[number]) => (message: string, fields?: object) => {
+    const { console } = globalThis;
+    if (fields === undefined) console[level](message);
+    else console[level](message, fields);
+  };
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+}

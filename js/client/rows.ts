@@ -1,0 +1,143 @@
+/**
+ * Rows as the engine writes them, made into objects.
+ */
+import { decode, decodeFailure } from '../codec.js';
+
+/** Statuses by their numbers. */
+const STATUSES = ['running', 'completed', 'failed', 'cancelled', 'terminated', 'timedOut'] as const;
+
+/** How a run stands. */
+export type Status = (typeof STATUSES)[number];
+
+/** A run in a list. */
+export interface RunRow {
+  readonly kind: 'workflow';
+  readonly id: string;
+  readonly runId: string;
+  readonly type: string;
+  readonly version: number;
+  readonly status: Status;
+  readonly paused: boolean;
+  readonly stuck: boolean;
+  readonly createdAt: Date;
+  readonly startedAt: Date | undefined;
+  readonly endedAt: Date | undefined;
+  readonly parent: { readonly id: string; readonly runId: string } | undefined;
+}
+
+/** One record of a run. */
+export interface HistoryRecord {
+  readonly lsn: string;
+  readonly time: Date | undefined;
+  readonly kind: string;
+  readonly seq: number | undefined;
+  readonly name: string | undefined;
+  readonly attempt: number | undefined;
+  readonly value: unknown;
+}
+
+/** Why a run is not running. */
+export type Explanation =
+  | { readonly reason: 'running' | 'notRegistered' | 'outside' }
+  | { readonly reason: 'ended'; readonly status: Status }
+  | { readonly reason: 'timer'; readonly until: Date }
+  | { readonly reason: 'retry'; readonly until: Date; readonly step: string }
+  | { readonly reason: 'step' | 'paused'; readonly step: string }
+  | { readonly reason: 'waiting'; readonly for: string }
+  | { readonly reason: 'stuck'; readonly message: string };
+
+/** Rows of a text; none if it is empty. */
+export function rowsOf(text: string): string[] {
+  return text === '' ? [] : text.split('\u001e');
+}
+
+/** The name of a status. */
+export function statusName(code: number): Status {
+  return STATUSES[code] ?? 'failed';
+}
+
+/** The number of a status; `undefined` if there is none of that name. */
+export function statusCode(name: unknown): number | undefined {
+  const code = STATUSES.indexOf(name as Status);
+  return code < 0 ? undefined : code;
+}
+
+/** Names of all statuses, for messages. */
+export const STATUS_NAMES: readonly string[] = STATUSES;
+
+export function readRow(text: string): RunRow {
+  const field = text.split('\u001f');
+  const marks = Number(field[5]);
+  const parentRunId = field[10] ?? '';
+  return {
+    kind: 'workflow',
+    id: field[0]!,
+    runId: field[1]!,
+    type: field[2]!,
+    version: Number(field[3]),
+    status: statusName(Number(field[4])),
+    paused: (marks & 1) !== 0,
+    stuck: (marks & 2) !== 0,
+    createdAt: new Date(Number(field[6])),
+    startedAt: dateOf(field[7]),
+    endedAt: dateOf(field[8]),
+    parent: parentRunId === '' ? undefined : { id: field[9] ?? '', runId: parentRunId },
+  };
+}
+
+export function readHistoryRecord(text: string): HistoryRecord {
+  const field = text.split('\u001f');
+  const kind = field[2]!;
+  return {
+    lsn: field[0]!,
+    time: dateOf(field[1]),
+    kind,
+    seq: numberOf(field[3]),
+    name: field[4] === '' ? undefined : field[4],
+    attempt: numberOf(field[5]),
+    value: valueOf(field[6] ?? ''),
+  };
+}
+
+export function readExplanation(text: string): Explanation {
+  const field = text.split('\u001f');
+  const reason = field[0]!;
+  switch (reason) {
+    case 'ended':
+      return { reason, status: statusName(Number(field[1])) };
+    case 'timer':
+      return { reason, until: new Date(Number(field[1])) };
+    case 'retry':
+      return { reason, until: new Date(Number(field[1])), step: field[2]! };
+    case 'step':
+    case 'paused':
+      return { reason, step: field[1]! };
+    case 'waiting':
+      return { reason, for: field[1]! };
+    case 'stuck':
+      return { reason, message: field[1]! };
+    default:
+      return { reason: reason as 'running' | 'notRegistered' | 'outside' };
+  }
+}
+
+function dateOf(text: string | undefined): Date | undefined {
+  return text === undefined || text === '' ? undefined : new Date(Number(text));
+}
+
+function numberOf(text: string | undefined): number | undefined {
+  return text === undefined || text === '' ? undefined : Number(text);
+}
+
+/** A history is for people: what is neither a value nor a failure is shown as the text that it is. */
+function valueOf(text: string): unknown {
+  if (text === '') return undefined;
+  for (const read of [decode, decodeFailure]) {
+    try {
+      return read(text);
+    } catch {
+      // Not of this kind.
+    }
+  }
+  return text;
+}

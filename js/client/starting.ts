@@ -1,0 +1,137 @@
+/**
+ * Starting a workflow: what a caller gives, read and checked, and the requests that ask for it.
+ */
+import { asWorkflow, checkInput } from '../definitions.js';
+import { toMs } from '../duration.js';
+import { fromNative, UnknownDefinitionError } from '../errors.js';
+import { randomId } from '../ids.js';
+import { conflictPolicyCode, knownOptions, oneLine, reusePolicyCode } from '../options.js';
+import type { EngineCore } from './core.js';
+import type { Reader, Request, Requests, ResultTarget, Waiting } from './requests.js';
+
+/** Options of a start, as callers give them. */
+export interface StartOptions {
+  readonly id?: unknown;
+  readonly idReusePolicy?: unknown;
+  readonly idConflictPolicy?: unknown;
+  readonly version?: unknown;
+  readonly timeout?: unknown;
+  readonly actor?: unknown;
+}
+
+const START_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'actor'];
+
+/** A start, ready to be asked for. */
+export interface Start {
+  readonly id: string;
+  readonly type: string;
+  readonly version: number;
+  readonly policies: number;
+  readonly timeoutMs: number;
+  readonly actor: string;
+  readonly input: string;
+}
+
+/** Reads what a caller gives. A promise, where the schema of the input answers with one. */
+export function readStart(
+  core: EngineCore,
+  workflow: unknown,
+  input: unknown,
+  options: StartOptions | undefined,
+  verb: string,
+): Start | Promise<Start> {
+  core.check();
+  const definition = asWorkflow(workflow);
+  const type = definition.name;
+  knownOptions(options, START_OPTIONS, verb);
+  if (!core.settings.definitions.has(type)) {
+    throw new UnknownDefinitionError(`workflow '${type}' was not given to open(); add it to the option workflows`, {
+      type,
+    });
+  }
+  const timeout = options?.timeout ?? definition.options.timeout;
+  const start = {
+    id: options?.id === undefined ? randomId() : checkId(options.id),
+    type,
+    version: readVersion(options?.version ?? definition.options.version ?? 1),
+    policies: (reusePolicyCode(options?.idReusePolicy) << 2) | (conflictPolicyCode(options?.idConflictPolicy) << 4),
+    timeoutMs: timeout === undefined ? -1 : toMs(timeout),
+    actor: oneLine(options?.actor, 'actor'),
+  };
+  const what = `the input of workflow '${type}'`;
+  const checked: unknown = checkInput(definition, input);
+  if (isThenable(checked))
+    return Promise.resolve(checked).then((parsed) => ({ ...start, input: core.encode(parsed, what) }));
+  return { ...start, input: core.encode(checked, what) };
+}
+
+/** Asks for a start. Resolves with the run id once it is durable. */
+export function requestStart(core: EngineCore, start: Start): Request<string> {
+  return core.request((token) => send(core, start, token, 0), runIdOf);
+}
+
+/** Asks for a start and for the result of the run. */
+export function requestResult<T>(core: EngineCore, start: Start, read: Reader<T>): Request<T> {
+  core.check();
+  const { requests } = core;
+  const target: ResultTarget = { id: start.id, runId: '' };
+  const result = requests.prepare(read, target);
+  const reply = new StartOfResult(requests.nextToken(), requests, result, target);
+  requests.add(reply);
+  try {
+    send(core, start, reply.token, result.token);
+  } catch (error) {
+    requests.remove(reply);
+    reply.reject(fromNative(error));
+  }
+  core.pump.wake();
+  return result;
+}
+
+/** The start of a run whose result is waited for: nobody waits for the start itself. */
+class StartOfResult implements Waiting {
+  readonly target = null;
+
+  constructor(
+    readonly token: number,
+    private readonly requests: Requests,
+    private readonly result: Waiting,
+    private readonly run: ResultTarget,
+  ) {}
+
+  settle(text: string): void {
+    this.run.runId = runIdOf(text);
+  }
+
+  reject(error: unknown): void {
+    this.requests.remove(this.result);
+    this.result.reject(error);
+  }
+}
+
+function send(core: EngineCore, start: Start, token: number, resultToken: number): void {
+  const { id, type, version, input, policies, timeoutMs, actor } = start;
+  core.native.start(token, resultToken, id, type, version, input, policies, timeoutMs, actor);
+}
+
+/** A reply says which run has the id, and whether it was there before. */
+function runIdOf(reply: string): string {
+  return reply.slice(0, reply.indexOf('\u001f'));
+}
+
+function readVersion(version: unknown): number {
+  if (typeof version !== 'number' || !Number.isInteger(version) || version < 0 || version > 0xffffffff) {
+    throw new RangeError(`version must be a whole number, not ${String(version)}`);
+  }
+  return version;
+}
+
+/** @throws TypeError */
+export function checkId(id: unknown): string {
+  if (typeof id !== 'string' || id === '') throw new TypeError('an id must be a text that is not empty');
+  return id;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

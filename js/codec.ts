@@ -1,0 +1,56 @@
+/**
+ * Values as texts and back.
+ *
+ * A value is written as JSON. What JSON has no word for is written as an object with the one key `$`:
+ *
+ * | written | stands for |
+ * | --- | --- |
+ * | `["u"]` | `undefined` |
+ * | `["n", text]` | `NaN`, `Infinity`, `-Infinity`, `-0` |
+ * | `["b", digits]` | a `BigInt` |
+ * | `["d", ms]` | a `Date`; `null`: an invalid one |
+ * | `["m", [[key, value] …]]`, `["s", [value …]]` | a `Map`, a `Set` |
+ * | `["r", source, flags]`, `["l", href]` | a `RegExp`, a `URL` |
+ * | `["y", name, base64]` | a typed array, an `ArrayBuffer`, a `DataView`, a `Buffer` |
+ * | `["e", name, message, stack, fields]` | an `Error`, its cause among the fields |
+ * | `["o", fields]` | an object that has a key `$` itself |
+ * | `["&", number, value]`, `["#", number]` | a value that is met again inside itself, and where |
+ *
+ * A text has no control characters below U+0020 and no lone surrogates. What cannot be written is refused with the path
+ * to it. It does not know what a value is for, or where texts go.
+ */
+import { read } from './codec/read.js';
+import { write, writeLeniently } from './codec/write.js';
+
+const UNDEFINED = '{"$":["u"]}';
+
+/** Text of a value. @throws TypeError that names the path to what cannot be written */
+export function encode(value: unknown): string {
+  return value === undefined ? UNDEFINED : write(value);
+}
+
+/** The value of a text. @throws SyntaxError, TypeError if it is none */
+export function decode(text: string): unknown {
+  return text === UNDEFINED ? undefined : read(text);
+}
+
+/**
+ * Text of a value, and the value that a reader of the text gets (LAW-6).
+ * @throws TypeError that names the path to what cannot be written
+ */
+export function passThrough(value: unknown): { readonly text: string; readonly value: unknown } {
+  if (value === undefined) return { text: UNDEFINED, value };
+  const text = write(value);
+  // Most results are small: a text or a flag needs no reading back.
+  return { text, value: typeof value === 'string' || typeof value === 'boolean' ? value : read(text) };
+}
+
+/** Text of what was thrown, whatever it is. What cannot be written is described. Never throws. */
+export function encodeFailure(error: unknown): string {
+  return writeLeniently(error);
+}
+
+/** What was thrown. */
+export function decodeFailure(text: string): unknown {
+  return decode(text);
+}

@@ -1,0 +1,193 @@
+/**
+ * The addon: found, loaded, and typed. The only place that loads it.
+ *
+ * Numbers, codes and strings cross; errors come with a `code` that js/errors knows. Timing primitives are taken from
+ * the realm in which the addon lives, and when it is loaded: fake timers of a test neither hang the engine nor lie to it.
+ */
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import type { PumpVerbs } from './worker/pump.js';
+
+/** How an engine is opened. */
+export interface NativeOptions {
+  /** `null`: in memory. */
+  readonly dir: string | null;
+  /** Types of workflows that have code here. */
+  readonly definitions: readonly string[];
+  /** 0: the default. */
+  readonly shards: number;
+  readonly flush: 'auto' | 'inline' | 'pipeline' | 'background';
+  /** Time of a virtual clock, in ms since 1970; `null`: real time. */
+  readonly virtualNow: number | null;
+  /** 0: the default. */
+  readonly maxPayloadBytes: number;
+  /** 0: the default. */
+  readonly maxRuns: number;
+}
+
+/** The verbs of one open engine. `token` names the answer, which comes as an event. */
+export interface NativeEngine extends PumpVerbs {
+  durable(): number;
+  start(
+    token: number,
+    resultToken: number,
+    id: string,
+    type: string,
+    version: number,
+    input: string,
+    policies: number,
+    timeoutMs: number,
+    actor: string,
+  ): void;
+  signal(
+    token: number,
+    id: string,
+    runId: string,
+    name: string,
+    payload: string,
+    dedupeId: string,
+    actor: string,
+  ): void;
+  cancel(token: number, id: string, runId: string, reason: string, actor: string): void;
+  terminate(token: number, id: string, runId: string, reason: string, actor: string): void;
+  resume(token: number, id: string, runId: string, actor: string): void;
+  result(token: number, id: string, runId: string): void;
+  forget(token: number): void;
+  querySlot(id: string, runId: string): number;
+  describe(token: number, id: string, runId: string): void;
+  history(token: number, id: string, runId: string, from: number, limit: number): void;
+  list(
+    token: number,
+    type: string,
+    statusMask: number,
+    marks: string,
+    idPrefix: string,
+    startedAfter: number,
+    startedBefore: number,
+    newestFirst: number,
+    cursor: string,
+    limit: number,
+  ): void;
+  count(
+    token: number,
+    type: string,
+    statusMask: number,
+    marks: string,
+    idPrefix: string,
+    startedAfter: number,
+    startedBefore: number,
+  ): void;
+  explain(token: number, id: string, runId: string): void;
+  /** Law 8: runs that nothing will ever wake. */
+  orphans(): string;
+  metrics(): string;
+  health(): string;
+  report(): string;
+  subscribe(mask: number): void;
+  setNow(ms: number): void;
+  nextDueAt(): number;
+  /** In memory only: loses what was not durable. Slots and tokens are void. */
+  crash(): void;
+  /** In memory only: crashes, and answers how many records there are. Nothing works before {@link rewind}. */
+  past(): number;
+  /** Opens with the first `count` records of the past, under a virtual clock that stands at `nowMs`. */
+  rewind(count: number, nowMs: number): void;
+  close(): void;
+}
+
+/** What the addon exports. */
+interface Addon {
+  /** The global object of the realm in which the addon lives. */
+  realm(): Realm;
+  open(options: NativeOptions, notify: () => void): NativeEngine;
+}
+
+interface Realm {
+  readonly process: NodeJS.Process;
+  readonly performance: { now(): number };
+  readonly Date: { now(): number };
+  readonly setImmediate: (fn: () => void) => unknown;
+  readonly setTimeout: (fn: () => void, ms: number) => unknown;
+  readonly clearTimeout: (timer: unknown) => void;
+  readonly setInterval: (fn: () => void, ms: number) => unknown;
+  readonly clearInterval: (timer: unknown) => void;
+}
+
+/** What time and turns are made of. */
+export interface Primitives {
+  readonly nextTick: (fn: () => void) => void;
+  readonly setImmediate: (fn: () => void) => unknown;
+  readonly setTimeout: (fn: () => void, ms: number) => unknown;
+  readonly clearTimeout: (timer: unknown) => void;
+  readonly setInterval: (fn: () => void, ms: number) => unknown;
+  readonly clearInterval: (timer: unknown) => void;
+  /** Rises evenly; from no point in particular. */
+  readonly monotonicMs: () => number;
+  /** Since 1970. */
+  readonly wallMs: () => number;
+  /** The process, as the realm of the addon sees it. */
+  readonly process: NodeJS.Process;
+}
+
+let loaded: { readonly addon: Addon; readonly primitives: Primitives } | undefined;
+
+/** Opens an engine. `notify` is called, from a place of its own, when there is news. @throws with a `code` */
+export function openNative(options: NativeOptions, notify: () => void): NativeEngine {
+  return load().addon.open(options, notify);
+}
+
+/** @throws when there is no addon for this platform */
+export function primitives(): Primitives {
+  return load().primitives;
+}
+
+function load(): { readonly addon: Addon; readonly primitives: Primitives } {
+  if (loaded === undefined) {
+    const addon = loadAddon();
+    loaded = { addon, primitives: primitivesOf(addon.realm()) };
+  }
+  return loaded;
+}
+
+function primitivesOf(realm: Realm): Primitives {
+  const { process, performance, Date } = realm;
+  return {
+    process,
+    nextTick: process.nextTick.bind(process) as (fn: () => void) => void,
+    setImmediate: realm.setImmediate,
+    setTimeout: realm.setTimeout,
+    clearTimeout: realm.clearTimeout,
+    setInterval: realm.setInterval,
+    clearInterval: realm.clearInterval,
+    monotonicMs: performance.now.bind(performance),
+    wallMs: Date.now.bind(Date),
+  };
+}
+
+function loadAddon(): Addon {
+  const given = process.env['FUSEE_NATIVE_PATH'];
+  if (given !== undefined && given !== '') return require(path.resolve(given)) as Addon;
+  const tried: string[] = [];
+  for (const triple of triples()) {
+    const beside = path.join(__dirname, '..', `fusee.${triple}.node`);
+    for (const place of fs.existsSync(beside) ? [beside] : [beside, `fusee-${triple}`]) {
+      try {
+        return require(place) as Addon;
+      } catch (error) {
+        tried.push(`  ${place}: ${(error as Error).message.split('\n')[0]}`);
+      }
+    }
+  }
+  throw new Error(
+    `fusee has no addon for ${process.platform}-${process.arch}. Tried:\n${tried.join('\n')}\n` +
+      `Prebuilt ones come with the package's optional dependencies. From source: install Rust, then run npm run build`,
+  );
+}
+
+/** The names by which an addon for this machine may go. */
+function triples(): string[] {
+  const base = `${process.platform}-${process.arch}`;
+  if (process.platform === 'linux') return [`${base}-gnu`, `${base}-musl`];
+  if (process.platform === 'win32') return [`${base}-msvc`];
+  return [base];
+}

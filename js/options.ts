@@ -1,0 +1,61 @@
+/**
+ * Options that several verbs share: which ones there are, and the numbers that stand for policies.
+ */
+
+const REUSE_POLICIES = ['allowDuplicate', 'allowDuplicateFailedOnly', 'rejectDuplicate'];
+const CONFLICT_POLICIES = [undefined, 'fail', 'useExisting', 'terminateExisting'];
+
+/** An option that would be ignored is worse than one that is refused. @throws TypeError */
+export function knownOptions(options: unknown, names: readonly string[], verb: string): void {
+  if (options === undefined) return;
+  if (typeof options !== 'object' || options === null) throw new TypeError(`the options of ${verb} must be an object`);
+  for (const [name, value] of Object.entries(options)) {
+    if (value !== undefined && !names.includes(name)) {
+      throw new TypeError(`${verb} has no option '${name}'; it has ${names.join(', ')}`);
+    }
+  }
+}
+
+/** @throws RangeError */
+export function reusePolicyCode(policy: unknown): number {
+  if (policy === undefined) return 0;
+  const code = REUSE_POLICIES.indexOf(policy as string);
+  if (code < 0) throw new RangeError(`idReusePolicy must be one of ${REUSE_POLICIES.join(', ')}`);
+  return code;
+}
+
+/** @throws RangeError */
+export function conflictPolicyCode(policy: unknown): number {
+  const code = CONFLICT_POLICIES.indexOf(policy as string);
+  if (code < 0) throw new RangeError(`idConflictPolicy must be one of ${CONFLICT_POLICIES.slice(1).join(', ')}`);
+  return code;
+}
+
+/**
+ * A text that may be left out, without control characters: they separate fields where texts cross.
+ * @throws TypeError
+ */
+export function oneLine(text: unknown, what: string): string {
+  if (text === undefined) return '';
+  if (typeof text !== 'string') throw new TypeError(`${what} must be a text, not ${shown(text)}`);
+  // eslint-disable-next-line no-control-regex -- control characters are what it looks for
+  return text.replace(/[\u0000-\u001f]+/g, ' ');
+}
+
+/** A value that was not meant, as messages show it. */
+export function shown(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return `'${value}'`;
+    case 'object':
+      return value === null ? 'null' : Array.isArray(value) ? 'an array' : 'an object';
+    case 'function':
+      return 'a function';
+    case 'undefined':
+    case 'number':
+    case 'bigint':
+    case 'boolean':
+    case 'symbol':
+      return String(value);
+  }
+}

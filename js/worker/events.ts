@@ -1,0 +1,116 @@
+/**
+ * Events of the engine, unpacked: numbers from one array, texts from one string.
+ *
+ * It knows what events about runs say; those of callers go on as they are.
+ */
+import { CancelledError, TerminatedError, TimeoutError } from '../errors.js';
+import { CANCELLED, TERMINATED, TIMED_OUT, type Host } from '../workflow/host.js';
+import { Run, type WorkflowCode } from '../workflow/run.js';
+
+const START = 1;
+const WAKE = 2;
+const ATTEMPT = 3;
+const TIMEOUT = 4;
+const ENDED = 5;
+
+const EVENTS_MAX = 1024;
+const NUMBERS_BEFORE = 4;
+const NUMBERS_PER_EVENT = 4;
+
+/** Who is told. */
+export interface EventSink {
+  handleStart(run: Run): void;
+  handleWake(slot: number): void;
+  handleAttempt(slot: number, seq: number, number: number, wasInterrupted: boolean, heartbeat: string): void;
+  handleTimeout(slot: number, seq: number, number: number, isHeartbeat: boolean): void;
+  handleEnded(slot: number, reason: unknown): void;
+  /** Any other event. @returns whether code of a caller goes on because of it */
+  handleOther(kind: number, a: number, b: number, text: string): boolean;
+}
+
+/** Fetches events. */
+export class EventReader {
+  /** There are more of them. */
+  hasMore = false;
+  private readonly heads = new Uint32Array(NUMBERS_BEFORE + NUMBERS_PER_EVENT * EVENTS_MAX);
+
+  constructor(
+    private readonly host: Host,
+    private readonly definitions: ReadonlyMap<string, WorkflowCode>,
+    private readonly sink: EventSink,
+  ) {}
+
+  /** Fetches what happened since the last time, and tells the sink. @returns whether a drain must come before a turn */
+  fetch(verbs: { tick(heads: Uint32Array): string }): boolean {
+    const { heads } = this;
+    const texts = verbs.tick(heads);
+    const count = heads[0]!;
+    this.hasMore = heads[1] === 1;
+    let needsDrain = false;
+    let start = 0;
+    for (let index = 0; index < count; index += 1) {
+      const at = NUMBERS_BEFORE + index * NUMBERS_PER_EVENT;
+      const end = heads[at + 3]!;
+      const text = start === end ? '' : texts.slice(start, end);
+      if (this.tell(heads[at]!, heads[at + 1]!, heads[at + 2]!, text)) needsDrain = true;
+      start = end;
+    }
+    return needsDrain;
+  }
+
+  private tell(kind: number, a: number, b: number, text: string): boolean {
+    const { sink } = this;
+    switch (kind) {
+      case START:
+        this.start(a, text);
+        return false;
+      case WAKE:
+        sink.handleWake(a);
+        return false;
+      case ATTEMPT: {
+        const first = text.indexOf('\u001f');
+        const second = text.indexOf('\u001f', first + 1);
+        const isInterrupted = (Number(text.slice(first + 1, second)) & 1) === 1;
+        sink.handleAttempt(a, b, Number(text.slice(0, first)), isInterrupted, text.slice(second + 1));
+        return true;
+      }
+      case TIMEOUT: {
+        const border = text.indexOf('\u001f');
+        sink.handleTimeout(a, b, Number(text.slice(0, border)), text.slice(border + 1) === 'h');
+        return true;
+      }
+      case ENDED:
+        sink.handleEnded(a, reasonOfEnd(b));
+        return false;
+      default:
+        return sink.handleOther(kind, a, b, text);
+    }
+  }
+
+  private start(slot: number, text: string): void {
+    const idEnd = text.indexOf('\u001f');
+    const identityEnd = text.indexOf('\u001f', idEnd + 1);
+    const typeEnd = text.indexOf('\u001f', identityEnd + 1);
+    const type = text.slice(identityEnd + 1, typeEnd);
+    const code = this.definitions.get(type);
+    if (code === undefined) throw new Error(`a run of '${type}' came here, which is not defined here`);
+    this.sink.handleStart(new Run(this.host, slot, code, ownCopy(text.slice(0, identityEnd)), text.slice(typeEnd + 1)));
+  }
+}
+
+/** A text of its own: a slice would keep all texts of the fetch in memory for as long as the run lives. */
+function ownCopy(slice: string): string {
+  return ` ${slice}`.slice(1);
+}
+
+function reasonOfEnd(status: number): unknown {
+  switch (status) {
+    case TERMINATED:
+      return new TerminatedError('the workflow was terminated', { reason: undefined });
+    case TIMED_OUT:
+      return new TimeoutError('the workflow took longer than its timeout', { of: 'run' });
+    case CANCELLED:
+    default:
+      return new CancelledError('the workflow goes on elsewhere, or from its start', { reason: undefined });
+  }
+}

@@ -1,0 +1,234 @@
+/**
+ * What runs on this thread get from their surroundings: whose turn it is, and what happens to code that breaks a rule.
+ *
+ * The pump sets {@link WorkerHost.current}; everything that a run asks for is refused unless it is its turn (LAW-4).
+ */
+import { decode, encode, encodeFailure } from '../codec.js';
+import { DeterminismError } from '../errors.js';
+import { Context } from '../workflow/context.js';
+import type { Host, LogLevel, StepScope, Verbs } from '../workflow/host.js';
+import type { StepOp } from '../workflow/operations.js';
+import { atPlace } from '../workflow/place.js';
+import type { Run, WorkflowCode } from '../workflow/run.js';
+import { Attempt } from './attempt.js';
+import { Bodies, type BodyOwner, type BodyVerbs } from './bodies.js';
+import { captureContext, currentMark, inRoot, marked } from './contexts.js';
+
+/** What the host needs of the engine. */
+export interface HostVerbs extends Verbs, BodyVerbs {
+  stuck(slot: number, message: string): void;
+  mismatch(slot: number): string;
+  idempotencyKey(keyRoot: string, name: string, nth: number): string;
+}
+
+/** Where lines go. */
+export interface Logger {
+  debug(message: string, fields?: object): void;
+  info(message: string, fields?: object): void;
+  warn(message: string, fields?: object): void;
+  error(message: string, fields?: object): void;
+}
+
+/** How runs are run here. */
+export interface HostSettings {
+  readonly definitions: ReadonlyMap<string, WorkflowCode>;
+  readonly logger: Logger;
+  readonly isDev: boolean;
+  readonly payloadBytesMax: number;
+  readonly nowMs: () => number;
+  readonly random: () => number;
+}
+
+/** What the host asks of the pump. */
+export interface TurnOwner {
+  /** A run has deliveries. */
+  ready(run: Run): void;
+  /** Its code goes on no more. */
+  drop(run: Run): void;
+  /** Something is to be done. */
+  wake(): void;
+}
+
+/** The host of one engine on one thread. */
+export class WorkerHost implements Host, BodyOwner {
+  current: Run | null = null;
+  body: Attempt | null = null;
+  isShuttingDown = false;
+  /** Runs that got stuck so far. */
+  stuckCount = 0;
+  /** What is being called between turns, as messages name it: a query's handler, a condition's predicate. */
+  asking: string | null = null;
+  readonly isDev: boolean;
+  readonly bodies: Bodies;
+  readonly nowMs: () => number;
+  readonly random: () => number;
+  /** What runs in place of steps' functions: by workflow, by step. */
+  readonly stepMocks = new Map<string, Map<string, (attempt: number) => unknown>>();
+  /** What runs in place of workflows' functions. */
+  readonly workflowMocks = new Map<string, (input: unknown) => unknown>();
+
+  constructor(
+    readonly verbs: HostVerbs,
+    private readonly settings: HostSettings,
+    private readonly turns: TurnOwner,
+  ) {
+    this.isDev = settings.isDev;
+    this.nowMs = settings.nowMs;
+    this.random = settings.random;
+    this.bodies = new Bodies(verbs, this);
+  }
+
+  encode(value: unknown, what: string): string {
+    let text: string;
+    try {
+      text = encode(value);
+    } catch (error) {
+      throw new TypeError(`${what} cannot be recorded: ${(error as Error).message}`, { cause: error });
+    }
+    this.checkSize(text, what);
+    return text;
+  }
+
+  encodeFailure(error: unknown): string {
+    return encodeFailure(error);
+  }
+
+  checkSize(text: string, what: string): void {
+    const { payloadBytesMax } = this.settings;
+    // A UTF-16 unit takes 1 to 3 bytes.
+    if (text.length * 3 <= payloadBytesMax) return;
+    const bytes = Buffer.byteLength(text);
+    if (bytes > payloadBytesMax) {
+      throw new RangeError(`${what} takes ${bytes} bytes; the limit is ${payloadBytesMax} (payloadBytesMax)`);
+    }
+  }
+
+  launch(run: Run): unknown {
+    const { code } = run;
+    const mock = this.workflowMocks.get(code.name);
+    const text = run.input;
+    run.input = null;
+    const input: unknown = text === null || text === '' ? undefined : decode(text);
+    if (mock !== undefined) return inRoot(mock, input);
+    const context = new Context(run);
+    return this.isDev ? inRoot(callMarked, run, code, context, input) : inRoot(code.handler as Handler, context, input);
+  }
+
+  gate(step: StepOp): void {
+    this.bodies.gate(step);
+  }
+
+  abandon(step: StepOp, reason: unknown): void {
+    this.bodies.abandon(step, reason);
+  }
+
+  captureContext(): StepScope {
+    return captureContext();
+  }
+
+  isOutside(): boolean {
+    return this.asking !== null || currentMark() instanceof Attempt;
+  }
+
+  outOfTurn(run: Run, verb: string): void {
+    const mark = currentMark();
+    const body = this.body ?? (mark instanceof Attempt ? mark : null);
+    if (body !== null) {
+      throw new DeterminismError(
+        `ctx.${verb} was called inside the function of step '${body.step.name}' of workflow ${run.id}; ` +
+          `a step's function has no ctx: call it before or after the step, or use the function's own argument`,
+      );
+    }
+    if (this.asking !== null) {
+      throw new DeterminismError(
+        `ctx.${verb} was called inside ${this.asking} of workflow ${run.id}, which must only look`,
+      );
+    }
+    this.stuck(run, foreignAwait(run, verb));
+  }
+
+  stuck(run: Run, message: string): void {
+    if (run.isDead) return;
+    this.verbs.stuck(run.slot, message);
+    this.reportStuck(run, message);
+  }
+
+  mismatch(run: Run, verb: string): void {
+    if (run.isDead) return;
+    const asked = this.isDev ? atPlace(run.lastUse) : '';
+    this.reportStuck(run, `${this.verbs.mismatch(run.slot)} (${verb}${asked})`);
+  }
+
+  gone(run: Run): void {
+    this.halt(run);
+  }
+
+  knows(type: string): boolean {
+    return this.settings.definitions.has(type);
+  }
+
+  idempotencyKey(run: Run, name: string, nth: number): string {
+    return this.verbs.idempotencyKey(run.keyRoot, name, nth);
+  }
+
+  log(run: Run, level: LogLevel, message: string, fields: object | undefined): void {
+    this.settings.logger[level](message, { ...fields, workflow: run.code.name, id: run.id, runId: run.runId });
+  }
+
+  warn(run: Run, message: string, error?: unknown): void {
+    this.log(run, 'warn', message, error === undefined ? undefined : { error });
+  }
+
+  replacement(step: StepOp): ((attempt: number) => unknown) | undefined {
+    if (this.stepMocks.size === 0) return undefined;
+    return this.stepMocks.get(step.run.code.name)?.get(step.name);
+  }
+
+  ready(run: Run): void {
+    this.turns.ready(run);
+  }
+
+  wake(): void {
+    this.turns.wake();
+  }
+
+  /** A run's code breaks a rule, and the engine knows it. */
+  private reportStuck(run: Run, message: string): void {
+    const { id, code } = run;
+    this.stuckCount += 1;
+    this.halt(run);
+    this.settings.logger.warn(
+      `fusee: workflow '${code.name}' ${id} is stuck: ${message}. Other runs go on. ` +
+        `Mend the code, then call handle.resume()`,
+      { workflow: code.name, id },
+    );
+  }
+
+  /** Its code goes on no more; bodies that run may still end. */
+  private halt(run: Run): void {
+    run.isDead = true;
+    run.conditions = null;
+    if (this.current === run) this.current = null;
+    this.turns.drop(run);
+  }
+}
+
+type Handler = (context: Context, input: unknown) => unknown;
+
+function callMarked(run: Run, code: WorkflowCode, context: Context, input: unknown): unknown {
+  return marked(run, code.handler as Handler, context, input);
+}
+
+/** What to say of code that awaited something that `ctx` did not give. */
+function foreignAwait(run: Run, verb: string): string {
+  const last =
+    run.lastUse === null ? '' : `; its last call in turn was ctx.${run.lastUse.message}${atPlace(run.lastUse)}`;
+  const what =
+    verb === 'return' || verb === 'throw'
+      ? `its function ended (${verb}) out of turn`
+      : `ctx.${verb} was called out of turn${atPlace(new Error(verb))}`;
+  return (
+    `${what}: before it the code awaited something that does not come from ctx ` +
+    `(a timer, a request, a promise of its own), or used ctx in the function of a step${last}`
+  );
+}

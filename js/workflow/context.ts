@@ -1,0 +1,224 @@
+/**
+ * `ctx`: what a workflow's function sees.
+ *
+ * Every verb belongs to a turn of its own run (LAW-4); an operation is its number, its kind and its name (LAW-5). It
+ * does not know how anything is recorded or resolved.
+ */
+import { asWorkflow, queryName, signalName } from '../definitions.js';
+import { toMs, toTimeMs } from '../duration.js';
+import { ChildHandle, openChild } from './children.js';
+import { LATER, type LogLevel } from './host.js';
+import { ConditionOp, Op, StepOp, WaitOp } from './operations.js';
+import { RandomStream } from './random.js';
+import type { Run } from './run.js';
+import { openWait, SignalIterator } from './signals.js';
+import { StepNames } from './step-names.js';
+import { DEFAULT_POLICY, stepPolicy } from './step-options.js';
+import { enter, isOpen, never, refuse } from './turn.js';
+
+/** What is told about a run. */
+export interface RunInfo {
+  readonly id: string;
+  readonly runId: string;
+  readonly type: string;
+  readonly attempt: number;
+  readonly version: number;
+  readonly replaying: boolean;
+  readonly startedAt: Date;
+  readonly shuttingDown: boolean;
+  readonly tags: { readonly [name: string]: string };
+}
+
+/** Writes lines about a run. */
+export interface RunLogger {
+  debug(message: string, fields?: object): void;
+  info(message: string, fields?: object): void;
+  warn(message: string, fields?: object): void;
+  error(message: string, fields?: object): void;
+}
+
+/** The context of one run. */
+export class Context {
+  readonly #run: Run;
+  /** Made when something of it is asked for. */
+  #more: { streams?: Map<string, RandomStream>; info?: RunInfo; log?: RunLogger } | null = null;
+
+  constructor(run: Run) {
+    this.#run = run;
+  }
+
+  step(name: string, fn: (step: never) => unknown, options?: object): Promise<unknown> {
+    const run = this.#run;
+    if (!enter(run, 'step')) return never();
+    if (run.cancelled !== null) return refuse(run);
+    checkName(name, 'step');
+    if (typeof fn !== 'function') throw new TypeError(`ctx.step('${name}') needs a function as its second argument`);
+    const policy = options === undefined ? DEFAULT_POLICY : stepPolicy(options);
+    const seq = ++run.seq;
+    const nth = (run.steps ??= new StepNames()).add(name);
+    const answer = run.host.verbs.openStep(run.slot, seq, name, policy.flags);
+    if (!isOpen(run, answer, `step '${name}'`)) return never();
+    const op = new StepOp(run, seq, name, nth, fn, policy);
+    run.addPending(op);
+    if (answer >= 0 || answer === LATER) {
+      op.scope = run.host.captureContext();
+      if (answer >= 0) {
+        op.gate = answer;
+        run.host.gate(op);
+      }
+    }
+    return op.promise;
+  }
+
+  sleep(duration: unknown): Promise<unknown> {
+    return this.#timer('sleep', false, duration, toMs);
+  }
+
+  sleepUntil(time: unknown): Promise<unknown> {
+    return this.#timer('sleepUntil', true, time, toTimeMs);
+  }
+
+  waitFor(signal: unknown, options?: { timeout?: unknown; orElse?: unknown }): Promise<unknown> {
+    const run = this.#run;
+    if (!enter(run, 'waitFor')) return never();
+    if (run.cancelled !== null) return refuse(run);
+    const name = signalName(signal);
+    const timeoutMs = options?.timeout === undefined ? -1 : toMs(options.timeout);
+    const wait = openWait(run, name, timeoutMs, options?.orElse, false);
+    return wait instanceof WaitOp ? wait.promise : wait;
+  }
+
+  signals(signal: unknown): AsyncIterableIterator<unknown> {
+    return new SignalIterator(this.#run, signalName(signal));
+  }
+
+  condition(predicate: () => boolean, options?: { timeout?: unknown }): Promise<unknown> {
+    const run = this.#run;
+    if (!enter(run, 'condition')) return never();
+    if (run.cancelled !== null) return refuse(run);
+    if (typeof predicate !== 'function') throw new TypeError('ctx.condition needs a function');
+    const isTimed = options?.timeout !== undefined;
+    const timeoutMs = isTimed ? toMs(options.timeout) : -1;
+    const seq = ++run.seq;
+    const answer = run.host.verbs.openCondition(run.slot, seq, timeoutMs);
+    if (!isOpen(run, answer, 'condition')) return never();
+    const op = new ConditionOp(seq, predicate, isTimed);
+    run.addPending(op);
+    (run.conditions ??= []).push(op);
+    return op.promise;
+  }
+
+  onQuery(query: unknown, fn: (input: unknown) => unknown): void {
+    const run = this.#run;
+    if (!enter(run, 'onQuery')) return;
+    const name = queryName(query);
+    if (typeof fn !== 'function') throw new TypeError(`ctx.onQuery('${name}') needs a function as its second argument`);
+    (run.queries ??= new Map()).set(name, fn);
+  }
+
+  run(definition: unknown, input?: unknown, options?: object): Promise<unknown> {
+    const run = this.#run;
+    if (!enter(run, 'run')) return never();
+    if (run.cancelled !== null) return refuse(run);
+    return openChild(run, 'run', definition, input, options)?.promise ?? never();
+  }
+
+  start(definition: unknown, input?: unknown, options?: object): Promise<ChildHandle> {
+    const run = this.#run;
+    if (!enter(run, 'start')) return never();
+    if (run.cancelled !== null) return refuse(run);
+    const op = openChild(run, 'start', definition, input, options);
+    return op === undefined ? never() : Promise.resolve(new ChildHandle(run, op.id, '', op));
+  }
+
+  handle(definition: unknown, id: string, options?: { runId?: string }): ChildHandle {
+    asWorkflow(definition);
+    checkName(id, 'handle');
+    return new ChildHandle(this.#run, id, options?.runId ?? '', null);
+  }
+
+  now(): number {
+    return enter(this.#run, 'now') ? this.#run.now : 0;
+  }
+
+  random(name = ''): number {
+    return enter(this.#run, 'random') ? this.#stream(`random:${name}`).nextNumber() : 0;
+  }
+
+  uuid(): string {
+    return enter(this.#run, 'uuid') ? this.#stream('uuid').nextUuid() : '';
+  }
+
+  get version(): number {
+    return this.#run.version;
+  }
+
+  get signal(): AbortSignal {
+    const run = this.#run;
+    if (run.abort === null) {
+      run.abort = new AbortController();
+      if (run.cancelled !== null) run.abort.abort(run.cancelled);
+    }
+    return run.abort.signal;
+  }
+
+  get log(): RunLogger {
+    return ((this.#more ??= {}).log ??= loggerOf(this.#run));
+  }
+
+  get info(): RunInfo {
+    return ((this.#more ??= {}).info ??= infoOf(this.#run, 1));
+  }
+
+  #timer(verb: string, isAbsolute: boolean, value: unknown, read: (value: never) => number): Promise<unknown> {
+    const run = this.#run;
+    if (!enter(run, verb)) return never();
+    if (run.cancelled !== null) return refuse(run);
+    const ms = read(value as never);
+    const seq = ++run.seq;
+    if (!isOpen(run, run.host.verbs.openTimer(run.slot, seq, ms, isAbsolute), verb)) return never();
+    const op = new Op(seq);
+    run.addPending(op);
+    return op.promise;
+  }
+
+  #stream(name: string): RandomStream {
+    const streams = ((this.#more ??= {}).streams ??= new Map<string, RandomStream>());
+    let stream = streams.get(name);
+    if (stream === undefined) {
+      stream = new RandomStream(`${this.#run.keyRoot}/${name}`);
+      streams.set(name, stream);
+    }
+    return stream;
+  }
+}
+
+function checkName(name: unknown, verb: string): asserts name is string {
+  if (typeof name !== 'string' || name === '') throw new TypeError(`ctx.${verb} needs a name that is not empty`);
+}
+
+/** What `ctx.info` and the `info` of a step are. */
+export function infoOf(run: Run, attempt: number): RunInfo {
+  return {
+    id: run.id,
+    runId: run.runId,
+    type: run.code.name,
+    attempt,
+    version: run.version,
+    get replaying() {
+      return run.isReplaying;
+    },
+    startedAt: new Date(run.startedAtMs),
+    get shuttingDown() {
+      return run.host.isShuttingDown;
+    },
+    tags: {},
+  };
+}
+
+function loggerOf(run: Run): RunLogger {
+  const write = (level: LogLevel) => (message: string, fields?: object) => {
+    if (!run.isReplaying) run.host.log(run, level, message, fields);
+  };
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+}

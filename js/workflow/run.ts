@@ -1,0 +1,314 @@
+/**
+ * One run whose code is in memory: what it waits for, and what a delivery does to it.
+ *
+ * A delivery resolves the promises of one operation and nothing else; it happens within a turn of this run, and the
+ * turn ends when the code can go no further (LAW-4). It does not know how turns are made or where records go.
+ */
+import { decode, decodeFailure } from '../codec.js';
+import {
+  CancelledError,
+  ChildWorkflowError,
+  RunNotFoundError,
+  TerminatedError,
+  TimeoutError,
+  WorkflowAlreadyStartedError,
+} from '../errors.js';
+import {
+  CANCEL,
+  CANCELLED,
+  COMPLETED,
+  CONDITION_TIMED_OUT,
+  NOT_FOUND,
+  REFUSED,
+  RUN_ENDED,
+  START,
+  STEP_COMPLETED,
+  STEP_FAILED,
+  TERMINATED,
+  TIMED_OUT,
+  TIMER_FIRED,
+  WAIT_GOT_VALUE,
+  WAIT_TIMED_OUT,
+  type Host,
+} from './host.js';
+import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, WaitOp, type Op } from './operations.js';
+import type { StepNames } from './step-names.js';
+
+/** What the function of a workflow is given to `workflow()` as. */
+export interface WorkflowCode {
+  readonly name: string;
+  readonly handler: (ctx: never, input: never) => unknown;
+}
+
+/** How the function of a run ended. */
+export interface Outcome {
+  readonly hasFailed: boolean;
+  readonly value: unknown;
+}
+
+/** A run whose code is in memory. Kept lean: tens of thousands of them wait at the same time. */
+export class Run extends PendingOps {
+  /** Number of the last operation. */
+  seq = 0;
+  /** Its code goes on no more: the run ended, is stuck, or was taken away. What it waits for stays pending. */
+  isDead = false;
+  /** It is in the queue of runs that have deliveries. */
+  isReady = false;
+  /** What it waits for that is a predicate, in call order. */
+  conditions: ConditionOp[] | null = null;
+  /** Set when the function has returned or thrown; the end of the turn records it. */
+  outcome: Outcome | null = null;
+  /** Set when a cancel was delivered. */
+  cancelled: CancelledError | null = null;
+  /** Handlers of queries, by name. */
+  queries: Map<string, (input: unknown) => unknown> | null = null;
+  /** Names of the steps so far. */
+  steps: StepNames | null = null;
+  /** Made when someone asks for `ctx.signal`. */
+  abort: AbortController | null = null;
+  /** In development: where `ctx` was used last. The message is the verb. */
+  lastUse: Error | null = null;
+  private timeMs = -1;
+
+  constructor(
+    readonly host: Host,
+    readonly slot: number,
+    readonly code: WorkflowCode,
+    /** Id and key root. */
+    private readonly identity: string,
+    /** Text of the input; `null` once the function was called. */
+    public input: string | null,
+  ) {
+    super();
+  }
+
+  /** The caller's name of the run. */
+  get id(): string {
+    return this.identity.slice(0, this.identity.indexOf('\u001f'));
+  }
+
+  /** From which its idempotency keys, its chance and the ids of its children follow. */
+  get keyRoot(): string {
+    return this.identity.slice(this.identity.indexOf('\u001f') + 1);
+  }
+
+  /** Its function was called. */
+  get isLaunched(): boolean {
+    return this.input === null;
+  }
+
+  /** This one execution under that name. */
+  get runId(): string {
+    return this.field(1);
+  }
+
+  /** Version of the code that it was started with. */
+  get version(): number {
+    return Number(this.field(3));
+  }
+
+  /** First start, in ms since 1970. */
+  get startedAtMs(): number {
+    return Number(this.field(5));
+  }
+
+  /** Time of the delivery whose turn it is. */
+  get now(): number {
+    if (this.timeMs < 0) this.timeMs = this.host.verbs.turnTime(this.slot);
+    return this.timeMs;
+  }
+
+  get isReplaying(): boolean {
+    return !this.isDead && this.host.verbs.replaying(this.slot) === 1;
+  }
+
+  /** A wait that is neither for a delivery nor over: whatever the code awaits did not come from `ctx` (LAW-8). */
+  get waitsOutside(): boolean {
+    return this.outcome === null && this.pendingCount === 0;
+  }
+
+  /** Hands a delivery to the code. Call it only within a turn of this run. */
+  deliver(kind: number, seq: number): void {
+    this.timeMs = -1;
+    switch (kind) {
+      case START:
+        this.launch();
+        break;
+      case STEP_COMPLETED: {
+        const op = this.taken(seq);
+        if (op instanceof StepOp) op.resolve(op.result === NOTHING ? decode(this.payload()) : op.result);
+        break;
+      }
+      case STEP_FAILED:
+        this.taken(seq)?.reject(decodeFailure(this.payload()));
+        break;
+      case TIMER_FIRED:
+        this.taken(seq)?.resolve(undefined);
+        break;
+      case WAIT_GOT_VALUE: {
+        const op = this.taken(seq);
+        if (op instanceof WaitOp) op.take(decode(this.payload()));
+        break;
+      }
+      case WAIT_TIMED_OUT: {
+        const op = this.taken(seq);
+        if (op instanceof WaitOp) op.resolve(op.orElse);
+        break;
+      }
+      case CONDITION_TIMED_OUT: {
+        const op = this.taken(seq);
+        if (op instanceof ConditionOp) {
+          this.dropCondition(op);
+          op.resolve(false);
+        }
+        break;
+      }
+      case RUN_ENDED: {
+        const op = this.taken(seq);
+        if (op instanceof EndOp) this.settleEnd(op, this.payload());
+        break;
+      }
+      case CANCEL:
+        this.cancel(this.payload());
+        break;
+      default:
+        throw new Error(`a delivery of an unknown kind, ${kind}`);
+    }
+  }
+
+  /** The first condition in call order that holds now. What a predicate throws counts as holding. */
+  findHolding(): { readonly op: ConditionOp; readonly error: unknown } | null {
+    if (this.conditions === null) return null;
+    for (const op of this.conditions) {
+      try {
+        if (op.predicate()) return { op, error: NOTHING };
+      } catch (error) {
+        return { op, error };
+      }
+    }
+    return null;
+  }
+
+  /** Resolves a condition. Call it only within a turn of this run. */
+  hold(op: ConditionOp, error: unknown): void {
+    this.takePending(op.seq);
+    this.dropCondition(op);
+    this.host.verbs.withdraw(this.slot, op.seq);
+    if (error === NOTHING) op.hold();
+    else op.reject(error);
+  }
+
+  /** A condition is waited for no more. */
+  dropCondition(op: ConditionOp): void {
+    if (this.conditions === null) return;
+    const rest = this.conditions.filter((other) => other !== op);
+    this.conditions = rest.length === 0 ? null : rest;
+  }
+
+  /** Its code goes on no more. */
+  kill(reason: unknown): void {
+    this.isDead = true;
+    this.conditions = null;
+    this.queries = null;
+    for (const op of this.takeAllPending()) if (op instanceof StepOp) this.host.abandon(op, reason);
+    this.abort?.abort(reason);
+  }
+
+  private launch(): void {
+    let returned: unknown;
+    try {
+      returned = this.host.launch(this);
+    } catch (error) {
+      this.settle(true, error);
+      return;
+    }
+    if (!isThenable(returned)) {
+      this.settle(false, returned);
+      return;
+    }
+    void Promise.resolve(returned).then(
+      (value) => this.settle(false, value),
+      (error: unknown) => this.settle(true, error),
+    );
+  }
+
+  private settle(hasFailed: boolean, value: unknown): void {
+    if (this.isDead) return;
+    if (this.host.current === this) this.outcome = { hasFailed, value };
+    else this.host.outOfTurn(this, hasFailed ? 'throw' : 'return');
+  }
+
+  private taken(seq: number): Op | undefined {
+    return this.takePending(seq);
+  }
+
+  private payload(): string {
+    return this.host.verbs.payload(this.slot);
+  }
+
+  private settleEnd(op: EndOp, text: string): void {
+    const border = text.indexOf('\u001f');
+    const status = Number(text.slice(0, border));
+    const payload = text.slice(border + 1);
+    if (status === COMPLETED) op.resolve(decode(payload));
+    else op.reject(endError(op.id, status, payload));
+  }
+
+  private cancel(reason: string): void {
+    const error = new CancelledError(`workflow ${this.id} was cancelled${reason === '' ? '' : `: ${reason}`}`, {
+      reason: reason === '' ? undefined : reason,
+    });
+    this.cancelled = error;
+    this.conditions = null;
+    for (const op of this.takeAllPending()) {
+      if (op instanceof StepOp) this.host.abandon(op, error);
+      op.reject(error);
+    }
+    this.abort?.abort(error);
+  }
+
+  private field(index: number): string {
+    return this.host.verbs.identity(this.slot).split('\u001f', index + 1)[index] ?? '';
+  }
+}
+
+/** What stands for an end that was not `completed`. */
+function endError(id: string, status: number, payload: string): Error {
+  switch (status) {
+    case NOT_FOUND:
+      return new RunNotFoundError(payload, { id });
+    case REFUSED:
+      return new WorkflowAlreadyStartedError(payload, { id });
+    case TERMINATED: {
+      const reason = payload === '' ? '' : `: ${payload}`;
+      const cause = new TerminatedError(`workflow ${id} was terminated${reason}`, { reason: payload || undefined });
+      return new ChildWorkflowError(`child workflow ${id} was terminated${reason}`, {
+        id,
+        status: 'terminated',
+        cause,
+      });
+    }
+    case TIMED_OUT:
+      return new ChildWorkflowError(`child workflow ${id} timed out`, {
+        id,
+        status: 'timedOut',
+        cause: new TimeoutError(`workflow ${id} took longer than its timeout`, { of: 'run' }),
+      });
+    case CANCELLED:
+      return new ChildWorkflowError(`child workflow ${id} was cancelled`, {
+        id,
+        status: 'cancelled',
+        cause: decodeFailure(payload),
+      });
+    default:
+      return new ChildWorkflowError(`child workflow ${id} failed`, {
+        id,
+        status: 'failed',
+        cause: decodeFailure(payload),
+      });
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}
