@@ -53,6 +53,7 @@ async function live(life, kills) {
   const timer = setTimeout(() => last.kill('SIGKILL'), FINISH_MS_MAX);
   await last.isOpen;
   await start('probe', place, life, ledger).ended;
+  last.release();
   const { code, signal, complaints } = await last.ended;
   clearTimeout(timer);
   if (code !== 0) fail(place, [`the last process ended with ${signal ?? code}: ${complaints}`, ...ledger.violations]);
@@ -65,7 +66,7 @@ async function live(life, kills) {
 function start(mode, place, life, ledger) {
   const args = [here('kill/child.mjs'), mode, join(place, 'fusee'), String(life), String(ledger.nextNumber)];
   const env = { ...process.env, KILL_EFFECTS: join(place, 'effects') };
-  const process_ = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const process_ = spawn(process.execPath, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
   let rest = '';
   let complaints = '';
   let opened;
@@ -85,7 +86,13 @@ function start(mode, place, life, ledger) {
       resolve({ code, signal, complaints });
     });
   });
-  return { pid: process_.pid, isOpen, ended, kill: (signal) => process_.kill(signal) };
+  return {
+    pid: process_.pid,
+    isOpen,
+    ended,
+    kill: (signal) => process_.kill(signal),
+    release: () => process_.stdin.end(),
+  };
 }
 
 function fail(place, violations) {

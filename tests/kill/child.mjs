@@ -98,5 +98,7 @@ async function finish(engine) {
   }
   await listAll(engine);
   tell({ tell: 'finished' });
+  // The parent has another process try to get in first.
+  await new Promise((resolve) => process.stdin.once('end', resolve).resume());
   await engine.close();
 }
