@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 /** Adapter, what must be installed for it (below PEER_BENCH_ROOT), and flags of its own. */
 const PEERS = [
   ['floors.mjs', 'node_modules/better-sqlite3'],
-  ['openworkflow.mjs', 'node_modules/openworkflow', '--backend', 'sqlite', '--conc', '1'],
+  ['openworkflow.mjs', 'node_modules/openworkflow', '--backend', 'sqlite'],
   ['dbos.mjs', 'dbos/node_modules/@dbos-inc/dbos-sdk'],
   ['restate.mjs', 'restate/node_modules/@restatedev/restate-sdk'],
   ['temporal.mjs', 'temporal/node_modules/@temporalio/worker', '--n1', '100', '--n2', '100'],
