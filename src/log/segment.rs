@@ -117,7 +117,7 @@ impl Segment {
         if end <= self.zeroed_to {
             return Ok(());
         }
-        let target = (end.max(self.zeroed_to) + ZEROS_AHEAD - 1) / ZEROS_AHEAD * ZEROS_AHEAD;
+        let target = end.max(self.zeroed_to).div_ceil(ZEROS_AHEAD) * ZEROS_AHEAD;
         let target = target.min(self.size.max(end));
         let zeros = vec![0; (target - self.zeroed_to) as usize];
         let zeroed = self.file.write_at(&zeros, self.zeroed_to).and_then(|()| self.file.sync());
