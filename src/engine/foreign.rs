@@ -653,9 +653,9 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
                 events.push(EventKind::Wake, slot.0, 0, String::new());
             }
         }
-        HostEvent::Attempt(run, seq) => {
+        HostEvent::Attempt(run, seq, gate) => {
             if let (Some(slot), Some((attempt, is_interrupted, details))) =
-                (slots.slot(shard, run), cell.shard.attempt(run, seq))
+                (slots.slot(shard, run), cell.shard.attempt(run, seq, gate))
             {
                 let flags = if is_interrupted { "1" } else { "0" };
                 let details = String::from_utf8_lossy(&details);

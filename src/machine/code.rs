@@ -82,15 +82,20 @@ enum Walk {
 
 impl Shard {
     /// Notes that a host has the run's code, about to be called: the walk begins with the first record. `true`: what
-    /// was recorded before is replayed first. `None`: the run has ended meanwhile.
+    /// was recorded before is replayed first. `None`: the run has ended meanwhile, or a host has its code already.
     pub fn load(&mut self, run: RunIx) -> Option<bool> {
         let target = self.run_mut(run);
+        if !matches!(target.open()?.code, Code::Absent) {
+            return None;
+        }
         let first_end = target.journal.read(0).1;
         let end = target.journal.end();
         let is_recovered = target.open()?.is_recovered;
+        let mut untaken = 0;
         let replay = (is_recovered || end > first_end).then(|| {
             let mut recorded = Vec::new();
             for (position, entry) in target.journal.entries() {
+                untaken += usize::from(matches!(entry.record, Record::Signal { .. }));
                 if let Some(seq) = operation(&entry.record) {
                     let index = seq.0 as usize - 1;
                     if recorded.len() <= index {
@@ -106,7 +111,7 @@ impl Shard {
         let open = target.open_mut()?;
         let is_replay = replay.is_some();
         open.replay = replay;
-        open.cursor = 0;
+        open.untaken = untaken;
         open.code = Code::Idle;
         Some(is_replay)
     }
@@ -170,7 +175,7 @@ impl Shard {
                 let is_replaying = open.is_replaying();
                 match open.ops.step_mut(seq) {
                     Some(step) if is_replaying => {
-                        step.attempt = attempt + 1;
+                        step.attempt = attempt.saturating_add(1);
                         step.is_started = false;
                         step.phase = match retry {
                             Retry::At(at_ms) => StepPhase::Backoff(at_ms),
@@ -210,14 +215,7 @@ impl Shard {
             Record::Cancel { time_ms, .. } => Walk::Deliver(DeliveryKind::Cancelled, Seq(0), time_ms),
             Record::Resumed { .. } => {
                 if open.is_replaying() {
-                    for (_, op) in open.ops.iter_mut() {
-                        if let Op::Step(step) = op
-                            && step.phase == StepPhase::Paused
-                        {
-                            step.attempt = 1;
-                            step.phase = StepPhase::Replayed;
-                        }
-                    }
+                    open.ops.renew_paused();
                 }
                 Walk::Pass
             }
@@ -245,11 +243,13 @@ impl Shard {
         if kind == DeliveryKind::Cancelled {
             let open = self.open_mut(run).expect("only open runs are walked");
             let ops = std::mem::take(&mut open.ops);
+            open.paused.clear();
             for (seq, op) in ops.iter() {
                 self.disarm(run, seq, op);
             }
         } else if seq != Seq(0) {
             let open = self.open_mut(run).expect("only open runs are walked");
+            open.untaken -= usize::from(kind == DeliveryKind::SignalTaken);
             if let Some(op) = open.ops.remove(seq)
                 && op.due_ms().is_some()
             {
@@ -287,7 +287,7 @@ impl Shard {
                 StepPhase::Replayed => {
                     if step.is_started && step.is_recovered && !step.is_at_most_once {
                         // The attempt was lost with its process: it counts.
-                        step.attempt += 1;
+                        step.attempt = step.attempt.saturating_add(1);
                         step.is_started = false;
                     }
                     self.begin_attempt(work, run, seq);
@@ -322,12 +322,12 @@ impl Shard {
     }
 
     /// Number of the attempt that an [`Effect::Attempt`] asks for, whether an earlier start of an at-most-once step is
-    /// without an outcome, and what the last heartbeat said.
+    /// without an outcome, and what the last heartbeat said. `None`: it is not asked for any more.
     #[must_use]
-    pub fn attempt(&self, run: RunIx, seq: Seq) -> Option<(u32, bool, Vec<u8>)> {
+    pub fn attempt(&self, run: RunIx, seq: Seq, gate: Lsn) -> Option<(u32, bool, Vec<u8>)> {
         let target = self.run(run);
         let Some(Op::Step(step)) = target.open()?.ops.get(seq) else { return None };
-        if step.phase != StepPhase::Running {
+        if step.phase != StepPhase::Running || step.gate != gate {
             return None;
         }
         let mut details = Vec::new();
@@ -439,6 +439,7 @@ impl Shard {
         });
         if let Some(index) = buffered {
             open.delivered = open.buffered.remove(index).expect("the index was just found");
+            open.untaken -= 1;
             return Ok(true);
         }
         self.insert(run, seq, Op::Wait { name: name.into(), due_ms });

@@ -2,7 +2,7 @@
 
 use super::messages::{Body, Message};
 use super::ops::{Op, StepPhase};
-use super::run::{Code, RunIx};
+use super::run::RunIx;
 use super::shard::{Effect, Shard, Work};
 use crate::record::{Caller, IdConflict, IdReuse, Lsn, NewRun, Origin, ParentClose, Record, RunNo, Seq, Status};
 use std::fmt;
@@ -108,6 +108,13 @@ impl Shard {
                     IdConflict::Fail => {
                         return Err(Refusal::AlreadyStarted(format!("workflow \"{}\" is running", new.id)));
                     }
+                    IdConflict::TerminateExisting if reuse == IdReuse::Reject => {
+                        // Else a crash between the two records would leave neither the old run nor the new one.
+                        return Err(Refusal::AlreadyStarted(format!(
+                            "workflow \"{}\" is running and its idReusePolicy refuses another run",
+                            new.id
+                        )));
+                    }
                     IdConflict::TerminateExisting => {
                         let reason = b"replaced by a new run";
                         self.done(work, existing, Status::Terminated, reason, new.actor, None);
@@ -161,7 +168,7 @@ impl Shard {
         if dedupe.is_some_and(|dedupe| open.dedupe.contains(dedupe)) {
             return Ok(());
         }
-        if open.buffered.len() >= BUFFERED_SIGNALS_MAX {
+        if open.untaken >= BUFFERED_SIGNALS_MAX {
             return Err(Refusal::Busy(format!(
                 "workflow \"{}\" has {BUFFERED_SIGNALS_MAX} signals that it has not taken",
                 target.id
@@ -222,36 +229,31 @@ impl Shard {
         let run = self.live(target)?;
         let open = self.open_mut(run).expect("live runs are open");
         let is_stuck = open.is_stuck();
-        let is_paused = open.ops.iter().any(|(_, op)| matches!(op, Op::Step(step) if step.phase == StepPhase::Paused));
-        if !is_stuck && !is_paused {
+        if !is_stuck && open.paused.is_empty() {
             return Ok(());
         }
         let record = Record::Resumed { run: self.run(run).no, time_ms: work.now_ms, actor };
         self.commit(work, Some(run), &record);
         if is_stuck {
-            self.reload(work, run);
+            self.unload(run);
+            work.effects.push(Effect::Dropped(run));
+            work.effects.push(Effect::Load(run));
+        } else {
+            self.begin_resumed(work, run);
         }
         Ok(())
     }
 
-    /// Forgets what the code of a run has done so far and asks for it anew.
-    fn reload(&mut self, work: &mut Work<'_>, run: RunIx) {
-        let open = self.open_mut(run).expect("only open runs are reloaded");
-        let ops = std::mem::take(&mut open.ops);
-        *open = super::run::OpenRun {
-            dedupe: std::mem::take(&mut open.dedupe),
-            children: std::mem::take(&mut open.children),
-            watchers: std::mem::take(&mut open.watchers),
-            is_cancelled: open.is_cancelled,
-            // Bodies of the life before may still run somewhere.
-            is_recovered: true,
-            ..super::run::OpenRun::default()
-        };
-        for (seq, op) in ops.iter() {
-            self.disarm(run, seq, op);
+    fn begin_resumed(&mut self, work: &mut Work<'_>, run: RunIx) {
+        let open = self.open_mut(run).expect("only open runs are resumed");
+        if open.is_replaying() {
+            return;
         }
-        work.effects.push(Effect::Dropped(run));
-        work.effects.push(Effect::Load(run));
+        let is_resumed = |op: &Op| matches!(op, Op::Step(step) if step.phase == StepPhase::Replayed);
+        let resumed: Vec<Seq> = open.ops.iter().filter(|(_, op)| is_resumed(op)).map(|(seq, _)| seq).collect();
+        for seq in resumed {
+            self.begin_attempt(work, run, seq);
+        }
     }
 
     /// Applies a message, or knows it again. The sender may forget it once the shard's newest record is durable.
@@ -442,10 +444,23 @@ impl Shard {
         }
     }
 
-    /// Takes note that no host has the run's code any more, without anything recorded.
+    /// Forgets what the code of a run has done so far: no host has it any more. Nothing is recorded.
     pub fn unload(&mut self, run: RunIx) {
-        if let Some(open) = self.open_mut(run) {
-            open.code = Code::Absent;
+        let Some(open) = self.open_mut(run) else { return };
+        let ops = std::mem::take(&mut open.ops);
+        *open = super::run::OpenRun {
+            dedupe: std::mem::take(&mut open.dedupe),
+            children: std::mem::take(&mut open.children),
+            watchers: std::mem::take(&mut open.watchers),
+            paused: std::mem::take(&mut open.paused),
+            untaken: open.untaken,
+            is_cancelled: open.is_cancelled,
+            // Bodies of the life before may still run somewhere.
+            is_recovered: true,
+            ..super::run::OpenRun::default()
+        };
+        for (seq, op) in ops.iter() {
+            self.disarm(run, seq, op);
         }
     }
 }

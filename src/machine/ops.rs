@@ -54,7 +54,7 @@ pub(crate) struct StepOp {
 /// Where a step without a result is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepPhase {
-    /// Asked for in a replay that is still going on.
+    /// Asked for in a replay that is still going on, or just resumed: its attempt is about to be begun.
     Replayed,
     /// The host has it: it waits for its gate or its body runs.
     Running,
@@ -127,6 +127,18 @@ impl OpenOps {
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Seq, &mut Op)> {
         self.slots.iter_mut().filter_map(|(seq, op)| op.as_mut().map(|op| (Seq(*seq), op)))
+    }
+
+    /// Steps that waited for somebody to resume the run are as good as just asked for. Returns whether there were any.
+    pub(crate) fn renew_paused(&mut self) {
+        for (_, op) in self.iter_mut() {
+            if let Op::Step(step) = op
+                && step.phase == StepPhase::Paused
+            {
+                step.attempt = 1;
+                step.phase = StepPhase::Replayed;
+            }
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

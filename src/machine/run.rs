@@ -59,8 +59,12 @@ pub(crate) struct OpenRun {
     pub(crate) is_recovered: bool,
     /// The code was told of a cancel, or will be.
     pub(crate) is_cancelled: bool,
-    /// Positions of signals that nobody has taken.
+    /// Positions of signals that the walk has passed and nobody has taken.
     pub(crate) buffered: VecDeque<u32>,
+    /// Recorded signals that nobody has taken, those before the walk included.
+    pub(crate) untaken: usize,
+    /// Steps that wait for somebody to resume the run, by the records alone: the code need not be in memory.
+    pub(crate) paused: BTreeSet<Seq>,
     pub(crate) dedupe: BTreeSet<Box<str>>,
     pub(crate) children: Vec<Child>,
     pub(crate) watchers: Vec<Caller>,

@@ -92,6 +92,12 @@ pub enum RestoreError {
     Decode(DecodeError),
     /// It belongs to a run that no earlier record started.
     UnknownRun(RunNo),
+    /// It starts a run whose number does not follow the one before.
+    Number(RunNo),
+    /// It ends a run that has ended.
+    EndedTwice(RunNo),
+    /// It names a shard that the directory does not have.
+    UnknownShard(ShardId),
 }
 
 impl fmt::Display for RestoreError {
@@ -99,6 +105,9 @@ impl fmt::Display for RestoreError {
         match self {
             RestoreError::Decode(error) => error.fmt(formatter),
             RestoreError::UnknownRun(run) => write!(formatter, "no record starts run {}", run.0),
+            RestoreError::Number(run) => write!(formatter, "it starts run {} out of order", run.0),
+            RestoreError::EndedTwice(run) => write!(formatter, "it ends run {} a second time", run.0),
+            RestoreError::UnknownShard(shard) => write!(formatter, "there is no shard {shard}"),
         }
     }
 }
@@ -155,9 +164,20 @@ impl Shard {
     pub fn restore(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<(), RestoreError> {
         let record = Record::decode(bytes).map_err(RestoreError::Decode)?;
         let run = match (&record, record.run()) {
+            (Record::Start { run, .. }, _) if run.0 != self.next_no || run.0 == u64::MAX => {
+                return Err(RestoreError::Number(*run));
+            }
             (Record::Start { .. }, _) | (_, None) => None,
             (_, Some(no)) => Some(*self.by_no.get(&no).ok_or(RestoreError::UnknownRun(no))?),
         };
+        if let (Record::Done { run: no, .. }, Some(run)) = (&record, run)
+            && self.run(run).open().is_none()
+        {
+            return Err(RestoreError::EndedTwice(*no));
+        }
+        if let Some(unknown) = shards_named(&record).into_iter().flatten().find(|shard| shard.0 >= self.count) {
+            return Err(RestoreError::UnknownShard(unknown));
+        }
         self.apply(lsn, &record, bytes, run, None);
         Ok(())
     }
@@ -271,11 +291,12 @@ impl Shard {
             Record::Start { run, time_ms, new, .. } => Some(self.create(*run, *time_ms, new)),
             _ => run,
         };
-        if let Some(run) = run {
+        let entry = run.and_then(|run| {
             let run = self.run_mut(run);
             run.last = lsn;
-            run.journal.push(lsn, bytes);
-        }
+            // The journal of a run that has ended is complete, and its size is accounted for.
+            run.open().is_some().then(|| run.journal.push(lsn, bytes))
+        });
         match *record {
             Record::Start { .. } => push(&mut effects, Effect::Load(run.expect("a start makes a run"))),
             Record::StepDone { seq, .. } => self.step_done(known(run), seq),
@@ -296,8 +317,9 @@ impl Shard {
             }
             Record::Signal { dedupe, .. } => {
                 self.metrics.signals += 1;
-                if let (Some(dedupe), Some(open)) = (dedupe, self.open_mut(known(run))) {
-                    open.dedupe.insert(dedupe.into());
+                if let Some(open) = self.open_mut(known(run)) {
+                    open.untaken += 1;
+                    open.dedupe.extend(dedupe.map(Box::from));
                 }
                 self.wake(known(run), &mut effects);
             }
@@ -333,7 +355,7 @@ impl Shard {
                 }
                 self.wake(known(run), &mut effects);
             }
-            Record::Resumed { .. } => self.unpause(known(run), lsn, &mut effects),
+            Record::Resumed { .. } => self.unpause(known(run)),
             Record::Done { status, time_ms, payload, .. } => {
                 self.end(known(run), End { status, time_ms, lsn, payload: payload.into() }, &mut effects);
             }
@@ -351,6 +373,22 @@ impl Shard {
                 self.answer(caller, lsn, status, payload.into(), &mut effects);
             }
             Record::Received { .. } => {}
+        }
+        if let (Some(run), Some(entry), true) = (run, entry, is_passed(record)) {
+            self.pass(run, entry);
+        }
+    }
+
+    /// The entry is none that code could be handed: code that waits at it need not be woken to get past it.
+    fn pass(&mut self, run: RunIx, entry: u32) {
+        let target = self.run_mut(run);
+        let end = target.journal.end();
+        if let Some(open) = target.open_mut()
+            && open.cursor == entry
+            && matches!(open.code, Code::Idle)
+            && !open.is_replaying()
+        {
+            open.cursor = end;
         }
     }
 
@@ -383,7 +421,9 @@ impl Shard {
 
     fn step_done(&mut self, run: RunIx, seq: Seq) {
         self.metrics.steps_done += 1;
-        if let Some(step) = self.open_mut(run).and_then(|open| open.ops.step_mut(seq)) {
+        let Some(open) = self.open_mut(run) else { return };
+        open.paused.remove(&seq);
+        if let Some(step) = open.ops.step_mut(seq) {
             step.phase = StepPhase::Settled;
             self.timers.unwatch(run, seq);
         }
@@ -391,8 +431,13 @@ impl Shard {
 
     fn step_failed(&mut self, run: RunIx, seq: Seq, attempt: u32, retry: Retry, lsn: Lsn) {
         self.metrics.attempts_failed += 1;
-        let Some(step) = self.open_mut(run).and_then(|open| open.ops.step_mut(seq)) else { return };
-        step.attempt = attempt + 1;
+        let Some(open) = self.open_mut(run) else { return };
+        match retry {
+            Retry::At(_) => open.paused.remove(&seq),
+            Retry::Paused => open.paused.insert(seq),
+        };
+        let Some(step) = open.ops.step_mut(seq) else { return };
+        step.attempt = attempt.saturating_add(1);
         step.is_started = false;
         step.gate = lsn;
         step.phase = match retry {
@@ -405,22 +450,18 @@ impl Shard {
         }
     }
 
-    /// Paused steps of a live run begin again with their first attempt. A run in replay meets the record on its way.
-    fn unpause(&mut self, run: RunIx, lsn: Lsn, effects: &mut Option<&mut Vec<Effect>>) {
-        let Some(open) = self.open_mut(run) else { return };
-        if open.is_replaying() || matches!(open.code, Code::Absent | Code::Stuck(_)) {
+    /// Paused steps of a live run are as good as new: [`Shard::resume`] begins them. A run whose code is in a replay, or
+    /// not in memory, meets the record on its way.
+    fn unpause(&mut self, run: RunIx) {
+        let target = self.run_mut(run);
+        let end = target.journal.end();
+        let Some(open) = target.open_mut() else { return };
+        open.paused.clear();
+        if let Some(replay) = &mut open.replay {
+            replay.end = end;
             return;
         }
-        for (seq, op) in open.ops.iter_mut() {
-            if let Op::Step(step) = op
-                && step.phase == StepPhase::Paused
-            {
-                step.attempt = 1;
-                step.phase = StepPhase::Running;
-                step.gate = lsn;
-                push(effects, Effect::Attempt { run, seq, gate: lsn });
-            }
-        }
+        open.ops.renew_paused();
     }
 
     fn end(&mut self, run: RunIx, end: End, effects: &mut Option<&mut Vec<Effect>>) {
@@ -511,6 +552,56 @@ fn push(effects: &mut Option<&mut Vec<Effect>>, effect: Effect) {
     if let Some(effects) = effects {
         effects.push(effect);
     }
+}
+
+/// Whether the walk of live code goes past a record without a look: what it says was done when it was applied.
+fn is_passed(record: &Record<'_>) -> bool {
+    match record {
+        Record::StepFailed { .. }
+        | Record::StepStarted { .. }
+        | Record::Heartbeat { .. }
+        | Record::Resumed { .. }
+        | Record::Watched { .. } => true,
+        Record::Start { .. }
+        | Record::StepDone { .. }
+        | Record::TimerSet { .. }
+        | Record::TimerFired { .. }
+        | Record::WaitSet { .. }
+        | Record::ConditionSet { .. }
+        | Record::Signal { .. }
+        | Record::ChildSet { .. }
+        | Record::SendSet { .. }
+        | Record::ChildDone { .. }
+        | Record::Cancel { .. }
+        | Record::Done { .. }
+        | Record::Answered { .. }
+        | Record::Received { .. } => false,
+    }
+}
+
+/// The shards that a record sends something to, or has something from.
+fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
+    let caller = match record {
+        Record::Start { new, .. } => new.parent.map(|(caller, _)| caller.shard),
+        Record::Watched { caller, .. } | Record::Answered { caller, .. } => Some(caller.shard),
+        Record::StepDone { .. }
+        | Record::StepFailed { .. }
+        | Record::StepStarted { .. }
+        | Record::Heartbeat { .. }
+        | Record::TimerSet { .. }
+        | Record::TimerFired { .. }
+        | Record::WaitSet { .. }
+        | Record::ConditionSet { .. }
+        | Record::Signal { .. }
+        | Record::ChildSet { .. }
+        | Record::SendSet { .. }
+        | Record::ChildDone { .. }
+        | Record::Cancel { .. }
+        | Record::Resumed { .. }
+        | Record::Done { .. }
+        | Record::Received { .. } => None,
+    };
+    [caller, record.origin().map(|origin| origin.from)]
 }
 
 fn known(run: Option<RunIx>) -> RunIx {

@@ -1,1 +1,11 @@
-//! Tests of the machine.
+//! Tests of the machine, by subject: given records and verbs, when something happens, then records, deliveries, effects.
+
+mod children;
+mod journal;
+mod restore;
+mod signals;
+mod starts;
+mod steps;
+mod stuck;
+mod timers;
+mod world;

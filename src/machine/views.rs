@@ -114,9 +114,7 @@ impl Shard {
             key_root: run.key_root,
             status: end.map(|end| end.status),
             marks: Marks {
-                is_paused: run.open().is_some_and(|open| {
-                    open.ops.iter().any(|(_, op)| matches!(op, Op::Step(step) if step.phase == StepPhase::Paused))
-                }),
+                is_paused: run.open().is_some_and(|open| !open.paused.is_empty()),
                 is_stuck: run.open().is_some_and(super::run::OpenRun::is_stuck),
             },
             created_ms: run.created_ms,

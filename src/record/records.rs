@@ -667,8 +667,12 @@ fn run(from: &mut Reader<'_>) -> Result<RunNo, DecodeError> {
     from.number().map(RunNo)
 }
 
+/// Operations are numbered from 1.
 fn seq(from: &mut Reader<'_>) -> Result<Seq, DecodeError> {
-    small(from).map(Seq)
+    match small(from)? {
+        0 => Err(DecodeError::Number),
+        number => Ok(Seq(number)),
+    }
 }
 
 fn small(from: &mut Reader<'_>) -> Result<u32, DecodeError> {

@@ -2,7 +2,7 @@
 
 use super::held::Held;
 use crate::machine::{RunIx, Shard};
-use crate::record::{Seq, ShardId, Status};
+use crate::record::{Lsn, Seq, ShardId, Status};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Names an outstanding request; chosen by the host.
@@ -17,8 +17,8 @@ pub enum Output {
     Reply(Token, String),
     /// How a run ended, for a request that waits for it.
     Result(Token, Status, Box<[u8]>),
-    /// The body of a step may run.
-    Attempt(RunIx, Seq),
+    /// The body of a step may run, by the gate that it had when this was asked for.
+    Attempt(RunIx, Seq, Lsn),
     /// A run ended, for listeners.
     Notice(RunIx),
     /// A message has its record: its sender may forget it.
@@ -37,8 +37,8 @@ pub enum Output {
 pub enum HostEvent {
     /// The run's code waits and has something to look at.
     Wake(RunIx),
-    /// The body of this step may run now.
-    Attempt(RunIx, Seq),
+    /// The body of this step may run now, by the gate that it had when this was asked for.
+    Attempt(RunIx, Seq, Lsn),
     /// The limit of this attempt is over; `true`: its own, `false`: it was silent for too long.
     Overdue(RunIx, Seq, u32, bool),
     /// The run's code is to be dropped: it ended from outside, or is tried anew.

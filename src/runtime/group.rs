@@ -334,7 +334,7 @@ impl Group {
         match effect {
             Effect::Load(run) => cell.to_load.push_back(run),
             Effect::Wake(run) => cell.events.push_back(HostEvent::Wake(run)),
-            Effect::Attempt { run, seq, gate } => cell.held.hold(gate, Output::Attempt(run, seq)),
+            Effect::Attempt { run, seq, gate } => cell.held.hold(gate, Output::Attempt(run, seq, gate)),
             Effect::Overdue { run, seq, attempt, is_timeout } => {
                 cell.events.push_back(HostEvent::Overdue(run, seq, attempt, is_timeout));
             }
@@ -416,7 +416,7 @@ impl Group {
                     Output::Result(token, status, payload) => {
                         cell.events.push_back(HostEvent::Result(token, status, payload));
                     }
-                    Output::Attempt(run, seq) => cell.events.push_back(HostEvent::Attempt(run, seq)),
+                    Output::Attempt(run, seq, gate) => cell.events.push_back(HostEvent::Attempt(run, seq, gate)),
                     Output::Notice(run) => cell.events.push_back(HostEvent::Ended(run)),
                     Output::Applied { sender, number } => applied.push((sender, number)),
                     Output::Remote(message) => remote.push(message),

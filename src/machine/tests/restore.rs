@@ -1,0 +1,167 @@
+//! What is read back from the log is what was there: LAW-3.
+
+use super::journal::nearly_records;
+use super::world::*;
+use crate::machine::*;
+use crate::record::*;
+use proptest::prelude::*;
+
+/// Everything of a shard that does not depend on whether its code is in memory.
+fn image(shard: &Shard) -> String {
+    let runs: Vec<String> = shard
+        .views()
+        .map(|(run, view)| {
+            let view = RunView { marks: Marks { is_stuck: false, ..view.marks }, ..view };
+            let history: Vec<String> = shard.history(run).map(|entry| format!("{entry:?}")).collect();
+            format!("{view:?} {:?} {history:?}", shard.outcome(run))
+        })
+        .collect();
+    let ids: Vec<_> = shard.latest_runs().collect();
+    let outbox: Vec<Message> = shard.unacknowledged().collect();
+    let applied: Vec<u64> = (0..8).map(|sender| shard.applied_from(ShardId(sender))).collect();
+    format!("{runs:?} {ids:?} {outbox:?} {applied:?} {:?} {}", shard.last(), shard.open_count())
+}
+
+/// A script over all verbs: each number is one thing that is done.
+fn play(world: &mut World, script: &[(u8, u8)]) {
+    let ids = ["a", "b", "c", "d", "e"];
+    for (what, argument) in script {
+        let id = ids[usize::from(argument % 5)];
+        let other = ids[usize::from(argument / 5 % 5)];
+        let known = world.shards[world.home(id)].find(Target { id, run: None }).ok();
+        let run = known.map(|run| R(world.home(id), run));
+        match (what % 16, run) {
+            (0, _) => {
+                let policies = (IdReuse::from_code(argument % 3), IdConflict::from_code(argument % 4));
+                let (Some(reuse), Some(conflict)) = policies else { continue };
+                let _ = world.try_start(new_run(id, other), reuse, conflict);
+            }
+            (1, Some(run)) => drop(world.signal_once(id, other, other, Some(other)).map(|()| run)),
+            (2, Some(_)) => drop(world.cancel(id)),
+            (3, Some(_)) => drop(world.terminate(id)),
+            (4, Some(_)) => drop(world.resume(id)),
+            (5, _) => world.advance(i64::from(*argument)),
+            (_, None) => {}
+            (6, Some(run)) if world.shards[run.0].explain(run.1) == Explanation::Absent => {
+                world.load(run);
+            }
+            (6, Some(run)) => {
+                let _ = world.next(run);
+            }
+            (7, Some(run)) => {
+                let mode = StepMode { is_at_most_once: argument % 3 == 0, is_read_only: false };
+                let _ = world.step_as(run, other, mode);
+            }
+            (8, Some(run)) => drop(world.sleep(run, i64::from(*argument))),
+            (9, Some(run)) => drop(world.wait(run, other, argument.checked_sub(100).map(i64::from))),
+            (10, Some(run)) => {
+                let _ = world.child(run, ChildSpec { conflict: IdConflict::TerminateExisting, ..child(other) });
+            }
+            (11, Some(run)) => drop(world.send(
+                run,
+                other,
+                [Sending::Watch, Sending::Cancel("c"), Sending::Signal(id, b"")][usize::from(argument % 3)],
+            )),
+            (12, Some(run)) => {
+                for seq in 1..9 {
+                    world.complete(run, seq, 1, other);
+                }
+            }
+            (13, Some(run)) => {
+                for seq in 1..9 {
+                    world.retry(run, seq, 1, argument.checked_sub(60).map(i64::from));
+                }
+            }
+            (14, Some(run)) => drop(world.finish(run, Status::Completed, other)),
+            (_, Some(run)) => drop(world.condition(run, Some(i64::from(*argument)))),
+        }
+        for shard in &world.shards {
+            let orphans: Vec<_> = shard.orphans().into_iter().filter(|(_, seq)| *seq != Seq(0)).collect();
+            assert_eq!(orphans, [], "LAW-8 after {what} {argument}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_prefix_of_the_records_gives_the_state_that_was_there_law_3(
+        script in proptest::collection::vec((any::<u8>(), any::<u8>()), 1..120),
+        shards in 1u16..4,
+    ) {
+        let mut world = World::new(shards);
+        world.is_mail_held = false;
+        let mut images = vec![(0, world.shards.iter().map(image).collect::<Vec<_>>())];
+        for one in &script {
+            play(&mut world, std::slice::from_ref(one));
+            images.push((world.log.len(), world.shards.iter().map(image).collect()));
+        }
+        for (count, live) in images {
+            let restored: Vec<String> = world.restored_from(count).iter().map(image).collect();
+            prop_assert_eq!(&restored, &live, "after {} records", count);
+        }
+    }
+
+    #[test]
+    fn arbitrary_records_never_panic_law_10(records in proptest::collection::vec(nearly_records(), 1..40)) {
+        let mut shard = Shard::new(ShardId(0), 1);
+        let start = {
+            let mut bytes = Vec::new();
+            Record::Start { run: RunNo(1), time_ms: 0, new: new_run("a", ""), origin: None }.encode(&mut bytes);
+            bytes
+        };
+        shard.restore(Lsn(1), &start).unwrap();
+        for (record, lsn) in records.iter().zip(2..) {
+            let _ = shard.restore(Lsn(lsn), record);
+        }
+        let mut effects = Vec::new();
+        shard.restored(false, &mut effects);
+        let _ = image(&shard);
+    }
+}
+
+/// Records that are well formed one by one, and nonsense together.
+#[test]
+fn records_that_contradict_one_another_are_refused_law_10() {
+    let bytes = |record: Record<'_>| {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        bytes
+    };
+    let start = |run| bytes(Record::Start { run: RunNo(run), time_ms: 0, new: new_run("a", ""), origin: None });
+    let done = bytes(Record::Done {
+        run: RunNo(1),
+        time_ms: 0,
+        status: Status::Completed,
+        payload: b"",
+        actor: None,
+        origin: None,
+    });
+    let caller = Caller { shard: ShardId(7), run: RunNo(1), seq: Seq(1) };
+    let watched = bytes(Record::Watched { run: RunNo(1), caller, origin: Origin { from: ShardId(0), number: 1 } });
+    let received = bytes(Record::Received { origin: Origin { from: ShardId(9), number: 1 } });
+    let mut shard = Shard::new(ShardId(0), 2);
+    assert_eq!(shard.restore(Lsn(1), &done), Err(RestoreError::UnknownRun(RunNo(1))));
+    assert_eq!(shard.restore(Lsn(1), &start(2)), Err(RestoreError::Number(RunNo(2))));
+    assert_eq!(shard.restore(Lsn(1), &start(1)), Ok(()));
+    assert_eq!(shard.restore(Lsn(2), &start(1)), Err(RestoreError::Number(RunNo(1))));
+    assert_eq!(shard.restore(Lsn(2), &watched), Err(RestoreError::UnknownShard(ShardId(7))));
+    assert_eq!(shard.restore(Lsn(2), &received), Err(RestoreError::UnknownShard(ShardId(9))));
+    assert_eq!(shard.restore(Lsn(2), &done), Ok(()));
+    assert_eq!(shard.restore(Lsn(3), &done), Err(RestoreError::EndedTwice(RunNo(1))));
+    assert!(matches!(shard.restore(Lsn(3), b"\xff"), Err(RestoreError::Decode(_))));
+}
+
+#[test]
+fn a_restored_run_is_asked_for_once_though_a_message_started_it_meanwhile() {
+    let mut world = World::new(1);
+    let parent = world.started("p");
+    world.is_mail_held = true;
+    world.child(parent, child("kid")).unwrap();
+    world.is_mail_held = false;
+    world.reopen(false);
+    let kid = world.find("kid");
+    assert_eq!(world.load(kid), Some(false));
+    assert_eq!(world.load(kid), None);
+}

@@ -1,0 +1,133 @@
+//! Code that asks for something else than was recorded: LAW-5.
+
+use super::world::*;
+use crate::machine::*;
+use crate::record::*;
+
+/// A run with a step, a sleep, a wait and a child recorded, crashed, its code in its first turn again.
+fn recorded() -> (World, R) {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.step(run, "s").unwrap();
+    world.sleep(run, 10).unwrap();
+    world.wait(run, "x", None).unwrap();
+    world.child(run, child("kid")).unwrap();
+    world.send(run, "kid", Sending::Signal("go", b"")).unwrap();
+    world.complete(run, 1, 1, "ok");
+    world.crash(run);
+    (world, run)
+}
+
+fn message(world: &World, run: R) -> String {
+    world.shards[run.0].stuck_message(run.1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn another_name_makes_the_run_stuck_law_5() {
+    let (mut world, run) = recorded();
+    assert_eq!(world.step(run, "t"), Err(Halt::Mismatch));
+    assert_eq!(message(&world, run), "operation 1: recorded step \"s\", asked for step \"t\"");
+    assert!(world.has_effect(|effect| matches!(effect, Effect::Stuck(_))));
+    assert_eq!(world.sleep(run, 10), Err(Halt::Dead), "nothing of it goes on");
+    assert_eq!(world.finish(run, Status::Completed, ""), Err(Halt::Dead));
+    world.rests(run);
+    assert!(world.shards[0].view(run.1).marks.is_stuck);
+    world.no_orphans();
+}
+
+#[test]
+fn another_kind_makes_the_run_stuck_law_5() {
+    let (mut world, run) = recorded();
+    assert_eq!(world.sleep(run, 10), Err(Halt::Mismatch));
+    assert_eq!(message(&world, run), "operation 1: recorded step \"s\", asked for sleep");
+    let (mut world, run) = recorded();
+    world.step(run, "s").unwrap();
+    assert_eq!(world.wait(run, "x", None), Err(Halt::Mismatch));
+    assert_eq!(message(&world, run), "operation 2: recorded sleep, asked for wait for signal \"x\"");
+    let (mut world, run) = recorded();
+    world.step(run, "s").unwrap();
+    world.sleep(run, 10).unwrap();
+    world.wait(run, "x", None).unwrap();
+    assert_eq!(world.child(run, child("kim")), Err(Halt::Mismatch));
+    assert_eq!(message(&world, run), "operation 4: recorded child flow \"kid\", asked for child flow \"kim\"");
+}
+
+#[test]
+fn fewer_operations_than_recorded_make_the_run_stuck_law_5() {
+    let (mut world, run) = recorded();
+    world.step(run, "s").unwrap();
+    assert_eq!(world.next(run), None);
+    assert!(
+        message(&world, run).contains("recorded sleep, but the code has asked for only 1"),
+        "{:?}",
+        message(&world, run)
+    );
+}
+
+#[test]
+fn an_end_before_everything_recorded_was_asked_for_makes_the_run_stuck_law_5() {
+    let (mut world, run) = recorded();
+    world.step(run, "s").unwrap();
+    assert_eq!(world.finish(run, Status::Completed, ""), Err(Halt::Mismatch));
+    assert_eq!(message(&world, run), "operation 2: recorded sleep, but the code has ended");
+}
+
+#[test]
+fn operations_are_asked_for_in_order_law_5() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    let answer = world.on(0, |shard, work| shard.open_timer(work, run.1, Seq(2), 10, false));
+    assert_eq!(answer, Err(Halt::Mismatch));
+    assert!(message(&world, run).contains("operation 2 was asked for after operation 0"));
+}
+
+#[test]
+fn a_stuck_run_keeps_what_arrives_and_goes_on_once_its_code_is_mended() {
+    let (mut world, run) = recorded();
+    assert_eq!(world.step(run, "t"), Err(Halt::Mismatch));
+    world.signal("a", "x", "1").unwrap();
+    world.advance(1_000);
+    assert!(!world.complete(run, 1, 1, "no"));
+    world.resume("a").unwrap();
+    assert!(world.has_effect(|effect| matches!(effect, Effect::Dropped(_))));
+    assert_eq!(world.load(run), Some(true));
+    assert_eq!(world.load(run), None, "one host has its code, once");
+    world.load(run);
+    assert_eq!(world.next(run), Some((DeliveryKind::Start, 0)));
+    world.step(run, "s").unwrap();
+    world.sleep(run, 10).unwrap();
+    world.wait(run, "x", None).unwrap();
+    world.child(run, child("kid")).unwrap();
+    world.send(run, "kid", Sending::Signal("go", b"")).unwrap();
+    assert_eq!(world.next(run), Some((DeliveryKind::StepCompleted, 1)));
+    assert_eq!(world.next(run), Some((DeliveryKind::SignalTaken, 3)));
+    world.rests(run);
+    world.advance(0);
+    assert_eq!(world.next(run), Some((DeliveryKind::TimerFired, 2)));
+}
+
+#[test]
+fn an_attempt_of_the_life_before_is_not_asked_for_again() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.step(run, "s").unwrap();
+    world.crash(run);
+    world.step(run, "s").unwrap();
+    world.rests(run);
+    // The attempt waits for the disk; meanwhile the host finds a broken rule, and somebody resumes the run.
+    world.on(0, |shard, work| shard.mark_stuck(work, run.1, "it awaited something else"));
+    world.resume("a").unwrap();
+    world.load(run);
+    world.next(run);
+    world.step(run, "s").unwrap();
+    world.rests(run);
+    assert_eq!(world.take_attempts(), [(1, 2, false)], "one body, not two at a time");
+}
+
+#[test]
+fn a_stuck_run_can_be_ended() {
+    let (mut world, run) = recorded();
+    assert_eq!(world.step(run, "t"), Err(Halt::Mismatch));
+    world.terminate("a").unwrap();
+    assert_eq!(world.status(run), Some(Status::Terminated));
+}
