@@ -288,7 +288,8 @@ impl ForeignEngine {
         has_more
     }
 
-    /// Starts a workflow. `token` gets the run id, and whether it was there before, once that is durable.
+    /// Starts a workflow. `token` gets the run id, and whether it was there before, once that is durable. What the id
+    /// policies refuse is refused by an event, like everything that rests on what is recorded: law 1.
     pub fn start(&mut self, token: Token, request: StartRequest<'_>) -> Result<(), EngineError> {
         self.admits(request.id)?;
         self.check_payload(request.input)?;
@@ -313,15 +314,22 @@ impl ForeignEngine {
                 actor: request.actor,
             };
             let command = StartCommand { new, reuse: request.reuse, conflict: request.conflict };
-            let started = cell.shard.start(work, command)?;
+            let started = match cell.shard.start(work, command) {
+                Ok(started) => started,
+                Err(refusal) => {
+                    refuse(cell, token, &refusal);
+                    request.result_token.into_iter().for_each(|token| refuse(cell, token, &refusal));
+                    return;
+                }
+            };
             let no = cell.shard.view(started.run).no;
             let reply = fields(&[&run_id(shard, no), if started.is_existing { "1" } else { "0" }]);
             cell.held.hold(cell.shard.last(), Output::Reply(token, reply));
             if let Some(token) = request.result_token {
                 cell.await_end(started.run, token);
             }
-            Ok(())
-        })
+        });
+        Ok(())
     }
 
     fn open_runs(&self) -> usize {
@@ -373,16 +381,16 @@ impl ForeignEngine {
     ) -> Result<(), EngineError> {
         self.admits(run.id)?;
         let (shard, no) = self.target(run)?;
-        self.group.with(shard, |cell, context| {
-            work(cell, context, Target { id: run.id, run: no })?;
-            cell.held.hold(cell.shard.last(), Output::Ack(token));
-            Ok(())
-        })
+        self.group.with(shard, |cell, context| match work(cell, context, Target { id: run.id, run: no }) {
+            Ok(()) => cell.held.hold(cell.shard.last(), Output::Ack(token)),
+            Err(refusal) => refuse(cell, token, &refusal),
+        });
+        Ok(())
     }
 
     /// `token` gets the status and the payload once the run has ended and that is durable.
     pub fn result(&mut self, token: Token, run: Run<'_>) -> Result<(), EngineError> {
-        self.read(run, |cell, index| cell.await_end(index, token))
+        self.read(token, run, |cell, index| cell.await_end(index, token))
     }
 
     /// The answer to `token` is not wanted any more.
@@ -395,7 +403,7 @@ impl ForeignEngine {
     /// `token` gets the run's row once everything that it rests on is durable.
     pub fn describe(&mut self, token: Token, run: Run<'_>) -> Result<(), EngineError> {
         let (shard, _) = self.target(run)?;
-        self.read(run, |cell, index| {
+        self.read(token, run, |cell, index| {
             let row = row(shard, &cell.shard.view(index));
             cell.held.hold(cell.shard.last(), Output::Reply(token, row));
         })
@@ -403,7 +411,7 @@ impl ForeignEngine {
 
     /// `token` gets rows of the run's records, from the `from`-th on, at most `limit` of them.
     pub fn history(&mut self, token: Token, run: Run<'_>, from: usize, limit: usize) -> Result<(), EngineError> {
-        self.read(run, |cell, index| {
+        self.read(token, run, |cell, index| {
             let rows: Vec<String> = cell
                 .shard
                 .history(index)
@@ -418,7 +426,7 @@ impl ForeignEngine {
     /// `token` gets why the run is not running.
     pub fn explain(&mut self, token: Token, run: Run<'_>) -> Result<(), EngineError> {
         let definitions = self.definitions.clone();
-        self.read(run, |cell, index| {
+        self.read(token, run, |cell, index| {
             let kind = cell.shard.view(index).kind.to_owned();
             let text = explanation(&cell.shard.explain(index), definitions.contains(&kind));
             cell.held.hold(cell.shard.last(), Output::Reply(token, text));
@@ -572,17 +580,22 @@ impl ForeignEngine {
         orphans
     }
 
-    fn read(&mut self, run: Run<'_>, work: impl FnOnce(&mut ShardCell, RunIx)) -> Result<(), EngineError> {
+    fn read(
+        &mut self,
+        token: Token,
+        run: Run<'_>,
+        work: impl FnOnce(&mut ShardCell, RunIx),
+    ) -> Result<(), EngineError> {
         self.check_open()?;
         if let LogState::Poisoned(error) = self.group.log_state() {
             return Err(EngineError::new(ErrorCode::Storage, error.to_string()));
         }
         let (shard, no) = self.target(run)?;
-        self.group.with(shard, |cell, _| {
-            let index = cell.shard.find(Target { id: run.id, run: no })?;
-            work(cell, index);
-            Ok(())
-        })
+        self.group.with(shard, |cell, _| match cell.shard.find(Target { id: run.id, run: no }) {
+            Ok(index) => work(cell, index),
+            Err(refusal) => refuse(cell, token, &refusal),
+        });
+        Ok(())
     }
 
     fn target(&self, run: Run<'_>) -> Result<(ShardId, Option<crate::record::RunNo>), EngineError> {
@@ -646,6 +659,12 @@ const FULL_RETRY_MS: i64 = 200;
 /// Longest workflow id, in bytes of UTF-8.
 const ID_BYTES_MAX: usize = 256;
 
+/// A refusal rests on what is recorded, or on what is not: it is told once that is durable.
+fn refuse(cell: &mut ShardCell, token: Token, refusal: &crate::machine::Refusal) {
+    let error = EngineError::from(refusal.clone());
+    cell.held.hold(cell.shard.last(), Output::Refuse(token, fields(&[error.code.text(), &error.message])));
+}
+
 fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut Slots, events: &mut Events) {
     match event {
         HostEvent::Wake(run) => {
@@ -685,6 +704,7 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
         }
         HostEvent::Ack(token) => events.push(EventKind::Ack, token, 0, String::new()),
         HostEvent::Reply(token, text) => events.push(EventKind::Reply, token, 0, text),
+        HostEvent::Refuse(token, text) => events.push(EventKind::Refuse, token, 0, text),
         HostEvent::Result(token, status, payload) => {
             let text = String::from_utf8_lossy(&payload).into_owned();
             events.push(EventKind::Result, token, u32::from(status.code()), text);

@@ -223,6 +223,14 @@ impl Log {
         }
     }
 
+    /// Something that counts as recorded was refused by [`Log::append`]: nothing after it may be recorded either, else the
+    /// log would have a hole. Like a failed write: what is durable stays, everything else is lost at the next open.
+    pub fn fail(&self, error: &LogError) {
+        if self.status.load(Ordering::Acquire) < POISONED {
+            self.poison(error);
+        }
+    }
+
     fn poison(&self, error: &LogError) {
         *self.trouble.lock() = Some(Arc::new(LogError::Poisoned { reason: error.to_string().into() }));
         self.status.store(POISONED, Ordering::Release);

@@ -15,6 +15,8 @@ pub enum Output {
     Ack(Token),
     /// The answer to a request.
     Reply(Token, String),
+    /// A request is refused for what is recorded, or for what is not: also that is told only once it cannot change.
+    Refuse(Token, String),
     /// How a run ended, for a request that waits for it.
     Result(Token, Status, Box<[u8]>),
     /// The body of a step may run, by the gate that it had when this was asked for.
@@ -49,6 +51,8 @@ pub enum HostEvent {
     Ack(Token),
     /// The answer to a request.
     Reply(Token, String),
+    /// A request is refused.
+    Refuse(Token, String),
     /// How a run ended.
     Result(Token, Status, Box<[u8]>),
     /// A run ended, durably.
@@ -99,7 +103,8 @@ impl ShardCell {
             !tokens.is_empty()
         });
         self.held.retain(|output| {
-            !matches!(output, Output::Result(held, ..) | Output::Reply(held, _) | Output::Ack(held) if *held == token)
+            !matches!(output, Output::Result(held, ..) | Output::Reply(held, _) | Output::Refuse(held, _)
+                | Output::Ack(held) if *held == token)
         });
     }
 

@@ -38,6 +38,9 @@ pub trait Relay: Send + Sync {
     fn is_remote(&self, shard: ShardId) -> bool;
     /// Takes a message whose sender's record is durable.
     fn send(&self, message: &Message);
+    /// Takes word that a message from a shard elsewhere, and every earlier one of that sender to that receiver, has a
+    /// durable record here: for [`Group::acknowledge`] there.
+    fn acknowledge(&self, sender: ShardId, receiver: ShardId, number: u64);
 }
 
 /// What opening found.
@@ -117,7 +120,11 @@ struct LogSink<'a> {
 
 impl Sink for LogSink<'_> {
     fn append(&mut self, record: &[u8]) -> Lsn {
-        self.log.append(self.source, record).unwrap_or_else(|_| Lsn(VOID + self.void.fetch_add(1, Ordering::Relaxed)))
+        self.log.append(self.source, record).unwrap_or_else(|error| {
+            // The state goes on as if it were recorded, so no later record may be: the log must not have a hole.
+            self.log.fail(&error);
+            Lsn(VOID + self.void.fetch_add(1, Ordering::Relaxed))
+        })
     }
 }
 
@@ -198,15 +205,23 @@ impl Group {
                 }
             });
         }
+        // Every shard is asked for its open runs before a message can start another one in it.
         for sender in 0..count {
-            let id = ShardId(sender as u16);
             let is_clean = self.opened.is_clean || self.opened.is_new;
-            let waiting = self.visit(id, |cell, work| {
-                cell.shard.restored(is_clean, work.effects);
-                cell.shard.unacknowledged().collect::<Vec<_>>()
-            });
-            self.deliver(waiting.into());
+            self.visit(ShardId(sender as u16), |cell, work| cell.shard.restored(is_clean, work.effects));
         }
+        for sender in 0..count {
+            self.resend(ShardId(sender as u16));
+        }
+    }
+
+    /// Sends every message of a shard again that its receiver has not acknowledged: after an open, and whenever a relay
+    /// may have lost some. Known ones change nothing.
+    pub fn resend(&self, sender: ShardId) {
+        self.with(sender, |cell, work| {
+            let waiting: Vec<Effect> = cell.shard.unacknowledged().map(Effect::Post).collect();
+            work.effects.extend(waiting);
+        });
     }
 
     /// What opening found.
@@ -364,7 +379,7 @@ impl Group {
         }
     }
 
-    /// Takes a message from a shard of another process. The sender may be told by `Relay` once it is applied and durable.
+    /// Takes a message from a shard of another process. The relay is told once it is applied and durable.
     pub fn receive(&self, message: &Message) {
         let mut outgoing = VecDeque::new();
         self.receive_into(message, &mut outgoing);
@@ -413,6 +428,7 @@ impl Group {
                 match output {
                     Output::Ack(token) => cell.events.push_back(HostEvent::Ack(token)),
                     Output::Reply(token, text) => cell.events.push_back(HostEvent::Reply(token, text)),
+                    Output::Refuse(token, text) => cell.events.push_back(HostEvent::Refuse(token, text)),
                     Output::Result(token, status, payload) => {
                         cell.events.push_back(HostEvent::Result(token, status, payload));
                     }
@@ -429,7 +445,10 @@ impl Group {
             self.gauges[usize::from(shard.0)].is_dirty.store(true, Ordering::Release);
         }
         for (sender, number) in applied {
-            self.acknowledge(sender, shard, number);
+            match &self.relay {
+                Some(relay) if relay.is_remote(sender) => relay.acknowledge(sender, shard, number),
+                Some(_) | None => self.acknowledge(sender, shard, number),
+            }
         }
         if let Some(relay) = &self.relay {
             for message in &remote {
