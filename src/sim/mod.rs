@@ -1,0 +1,48 @@
+//! The simulator: the whole engine over a disk, a clock and a host that one number decides about.
+//!
+//! A seed makes workflow programs, clients, crashes at any moment and in any call to the disk, failing calls, and a
+//! calm end in which everything must finish. [`oracle`] says what must be true all the time. A seed is one thread and
+//! reads no clock and no chance of its own: the same seed does the same again.
+//!
+//! It does not damage what was synced: that the log notices is tested in `log`.
+//!
+//! `cargo test sim` runs a sample, `cargo run --release --features sim --bin sim -- --seeds 20000` a full round;
+//! `FUSEE_SEED=n` runs one seed and prints what happened.
+
+mod disk;
+mod host;
+mod oracle;
+mod program;
+mod rng;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+pub use disk::{Faults, SimDisk};
+pub use rng::Rng;
+pub use world::Report;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs one seed. The error says which law was broken and how.
+pub fn run_seed(seed: u64) -> Result<Report, String> {
+    run(&mut world::World::new(seed, false))
+}
+
+/// The same, with everything that happened.
+pub fn trace_seed(seed: u64) -> (Result<Report, String>, Vec<String>) {
+    let mut world = world::World::new(seed, true);
+    let result = run(&mut world);
+    (result, world.take_trace())
+}
+
+fn run(world: &mut world::World) -> Result<Report, String> {
+    catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        Err(format!(
+            "LAW-11: a panic: {}",
+            text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("of unknown kind")
+        ))
+    })
+}

@@ -1,0 +1,307 @@
+//! What has to be true: everything that was told to somebody is there after every crash, what is there is a prefix of
+//! what was, and code sees the same things again.
+
+use super::rng::mix_bytes;
+use crate::engine::{ForeignEngine, Lsn};
+use crate::machine::Target;
+use crate::record::{Record, RunNo, ShardId, Status, parse_run_id, run_id};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One thing that code was handed, and the record that it stands in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) what: String,
+    pub(super) lsn: Lsn,
+}
+
+/// What somebody was told.
+#[derive(Clone, Debug)]
+pub(super) enum Fact {
+    /// There is this run of this workflow.
+    Exists { id: String, run_id: String },
+    /// The run has a signal with this payload, or with this dedupe text.
+    Signal { id: String, run_id: String, payload: String, dedupe: Option<String> },
+    /// The run was asked to end, or has ended.
+    Cancelled { id: String, run_id: String },
+    /// The run has ended.
+    Over { id: String, run_id: String },
+    /// The run has ended like this.
+    Ended { id: String, run_id: String, status: u32, payload: String },
+}
+
+/// A run as the log has it.
+struct Image {
+    id: String,
+    key_root: [u8; 16],
+    journal: Vec<(Lsn, Vec<u8>)>,
+    outcome: Option<(Status, Vec<u8>, Lsn)>,
+}
+
+/// All runs of an engine.
+type Images = BTreeMap<(ShardId, RunNo), Image>;
+
+#[derive(Default)]
+struct Seen {
+    trace: Vec<Entry>,
+    /// Starts of bodies that may run once.
+    once: BTreeSet<(u32, Lsn)>,
+}
+
+/// The memory of the outside world.
+#[derive(Default)]
+pub(super) struct Oracle {
+    keys: BTreeMap<String, usize>,
+    runs: Vec<Seen>,
+    facts: Vec<(Fact, Lsn)>,
+    /// The newest record that something outside rests on, and what.
+    outside: (Lsn, &'static str),
+    effects: u64,
+    before: Option<(Images, Lsn, Lsn)>,
+    /// Over everything that was seen, for comparing two runs of a seed.
+    pub(super) digest: u64,
+}
+
+impl Oracle {
+    /// The number of a run, by its key root.
+    pub(super) fn key(&mut self, key_root: &str) -> usize {
+        if let Some(key) = self.keys.get(key_root) {
+            return *key;
+        }
+        self.keys.insert(key_root.to_owned(), self.runs.len());
+        self.runs.push(Seen::default());
+        self.runs.len() - 1
+    }
+
+    /// A number that no effect had before.
+    pub(super) fn effect(&mut self) -> u64 {
+        self.effects += 1;
+        self.effects
+    }
+
+    /// Code was handed something. What a life before was handed, and a crash has not taken, comes again at its position.
+    pub(super) fn seen(&mut self, key: usize, position: usize, entry: Entry) -> Result<(), String> {
+        self.digest = mix_bytes(self.digest, entry.what.as_bytes());
+        if entry.lsn == Lsn::NONE {
+            return Err(format!("LAW-4: code was handed what no record says: {}", entry.what));
+        }
+        let trace = &mut self.runs[key].trace;
+        match trace.get(position) {
+            Some(known) if *known == entry => Ok(()),
+            Some(known) => Err(format!("LAW-4: replay hands out {entry:?} instead of {known:?} as number {position}")),
+            None => {
+                trace.push(entry);
+                Ok(())
+            }
+        }
+    }
+
+    /// How much the code of a run has been handed in all its lives.
+    pub(super) fn seen_count(&self, key: usize) -> usize {
+        self.runs[key].trace.len()
+    }
+
+    /// A step's body runs: an effect outside that rests on everything up to a record.
+    pub(super) fn body_ran(&mut self, key: usize, seq: u32, rests_on: Lsn, is_once: bool) -> Result<(), String> {
+        if is_once && !self.runs[key].once.insert((seq, rests_on)) {
+            return Err(format!("LAW-2: the body of operation {seq}, at most once, ran twice for one recorded start"));
+        }
+        self.rests(rests_on, "LAW-2: the body of a step ran");
+        Ok(())
+    }
+
+    /// Somebody was told something that rests on everything up to a record.
+    pub(super) fn told(&mut self, fact: Fact, lsn: Lsn) -> Result<(), String> {
+        if let Fact::Ended { id, run_id, status, payload } = &fact {
+            for (other, _) in &self.facts {
+                if let Fact::Ended { id: same, run_id: run, status: was, payload: said } = other
+                    && (same, run) == (id, run_id)
+                    && (was, said) != (status, payload)
+                {
+                    return Err(format!(
+                        "LAW-1: the result of {id} ({run_id}) was {was} {said}, now {status} {payload}"
+                    ));
+                }
+            }
+        }
+        self.rests(lsn, "LAW-1: somebody was told");
+        self.facts.push((fact, lsn));
+        Ok(())
+    }
+
+    fn rests(&mut self, lsn: Lsn, what: &'static str) {
+        if lsn > self.outside.0 {
+            self.outside = (lsn, what);
+        }
+    }
+
+    /// The process is about to be gone.
+    pub(super) fn before_crash(&mut self, engine: &ForeignEngine) {
+        self.before = Some((images(engine), engine.durable(), engine.group().last()));
+    }
+
+    /// Another process has opened the log.
+    pub(super) fn after_open(&mut self, engine: &ForeignEngine) -> Result<(), String> {
+        let now = images(engine);
+        check_journals(&now)?;
+        let found = Lsn(engine.opened().records);
+        let Some((before, durable, last)) = self.before.take() else { return Ok(()) };
+        if found < durable {
+            return Err(format!("LAW-3: records up to {durable} were durable, only {found} are there"));
+        }
+        if found > last {
+            return Err(format!("LAW-3: records up to {found} are there, only {last} were appended"));
+        }
+        if found < self.outside.0 {
+            return Err(format!("{} on record {}, only {found} are there", self.outside.1, self.outside.0));
+        }
+        for run in &mut self.runs {
+            let kept = run.trace.iter().position(|entry| entry.lsn > found);
+            run.trace.truncate(kept.unwrap_or(run.trace.len()));
+        }
+        for (place, was) in &before {
+            compare(*place, was, now.get(place), found)?;
+        }
+        let is_new = |place: &(ShardId, RunNo), image: &Image| {
+            !before.contains_key(place) && image.journal.first().is_some_and(|(lsn, _)| *lsn <= found)
+        };
+        if let Some(((shard, no), _)) = now.iter().find(|(place, image)| is_new(place, image)) {
+            return Err(format!("LAW-3: run {} was never started", run_id(*shard, *no)));
+        }
+        self.check_facts(&now)
+    }
+
+    /// Everything that was told is so.
+    fn check_facts(&self, now: &Images) -> Result<(), String> {
+        for (fact, _) in &self.facts {
+            let (id, text) = match fact {
+                Fact::Exists { id, run_id }
+                | Fact::Signal { id, run_id, .. }
+                | Fact::Cancelled { id, run_id }
+                | Fact::Over { id, run_id }
+                | Fact::Ended { id, run_id, .. } => (id, run_id),
+            };
+            let image = parse_run_id(text).and_then(|place| now.get(&place)).filter(|image| image.id == *id);
+            if !image.is_some_and(|image| holds(fact, image)) {
+                return Err(format!("LAW-1: what was told is not so any more: {fact:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The state of a live engine is what was told, and what the laws ask for.
+    pub(super) fn check(&self, engine: &ForeignEngine) -> Result<(), String> {
+        let now = images(engine);
+        check_journals(&now)?;
+        self.check_facts(&now)
+    }
+}
+
+fn images(engine: &ForeignEngine) -> Images {
+    let mut images = Images::new();
+    for shard in (0..engine.group().shard_count()).map(ShardId) {
+        engine.group().with(shard, |cell, _| {
+            for (run, view) in cell.shard.views() {
+                let encoded = |record: &Record<'_>| {
+                    let mut bytes = Vec::new();
+                    record.encode(&mut bytes);
+                    bytes
+                };
+                let image = Image {
+                    id: view.id.to_owned(),
+                    key_root: view.key_root,
+                    journal: cell.shard.history(run).map(|entry| (entry.lsn, encoded(&entry.record))).collect(),
+                    outcome: cell.shard.outcome(run).map(|(status, payload, lsn)| (status, payload.to_vec(), lsn)),
+                };
+                images.insert((shard, view.no), image);
+            }
+        });
+    }
+    images
+}
+
+/// A run after a crash is a prefix of what it was, up to the newest record that is there.
+fn compare(place: (ShardId, RunNo), was: &Image, now: Option<&Image>, found: Lsn) -> Result<(), String> {
+    let name = run_id(place.0, place.1);
+    let kept = was.journal.partition_point(|(lsn, _)| *lsn <= found);
+    let Some(now) = now.filter(|now| now.key_root == was.key_root) else {
+        return if kept == 0 { Ok(()) } else { Err(format!("LAW-3: run {name} of {} is gone", was.id)) };
+    };
+    let same = now.journal.partition_point(|(lsn, _)| *lsn <= found);
+    if now.id != was.id || now.journal[..same] != was.journal[..kept] {
+        return Err(format!("LAW-3: the journal of run {name} of {} is not what it was", was.id));
+    }
+    match &was.outcome {
+        Some(outcome) if outcome.2 <= found && now.outcome.as_ref() != Some(outcome) => {
+            Err(format!("LAW-3: the end of run {name} of {} is not what it was", was.id))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn holds(fact: &Fact, image: &Image) -> bool {
+    let has = |is_meant: &dyn Fn(&Record<'_>) -> bool| {
+        image.journal.iter().any(|(_, bytes)| Record::decode(bytes).is_ok_and(|record| is_meant(&record)))
+    };
+    match fact {
+        Fact::Exists { .. } => true,
+        Fact::Signal { payload, dedupe, .. } => has(&|record| match record {
+            Record::Signal { payload: sent, dedupe: known, .. } => match dedupe {
+                Some(dedupe) => *known == Some(dedupe),
+                None => *sent == payload.as_bytes(),
+            },
+            _ => false,
+        }),
+        Fact::Cancelled { .. } => image.outcome.is_some() || has(&|record| matches!(record, Record::Cancel { .. })),
+        Fact::Over { .. } => image.outcome.is_some(),
+        Fact::Ended { status, payload, .. } => image
+            .outcome
+            .as_ref()
+            .is_some_and(|(was, said, _)| u32::from(was.code()) == *status && said == payload.as_bytes()),
+    }
+}
+
+/// One result per step, one delivery per message, one child per call: whatever happened.
+fn check_journals(images: &Images) -> Result<(), String> {
+    let mut signals = BTreeSet::new();
+    let mut parents = BTreeSet::new();
+    for ((shard, no), image) in images {
+        let mut settled = BTreeSet::new();
+        let name = run_id(*shard, *no);
+        for (_, bytes) in &image.journal {
+            match Record::decode(bytes).map_err(|error| format!("LAW-10: a record of run {name}: {error}"))? {
+                Record::StepDone { seq, .. } if !settled.insert((2, seq)) => {
+                    return Err(format!("LAW-7: operation {} of run {name} has two results", seq.0));
+                }
+                Record::TimerFired { seq, .. } if !settled.insert((7, seq)) => {
+                    return Err(format!("LAW-7: operation {} of run {name} fired twice", seq.0));
+                }
+                Record::ChildDone { seq, .. } if !settled.insert((13, seq)) => {
+                    return Err(format!("LAW-3: operation {} of run {name} heard of two ends", seq.0));
+                }
+                Record::Signal { payload, origin: Some(_), .. } if !signals.insert(payload.to_vec()) => {
+                    return Err(format!("LAW-3: a message was applied twice, to run {name}"));
+                }
+                Record::Start { new, .. } if new.parent.is_some_and(|(caller, _)| !parents.insert(caller)) => {
+                    return Err(format!("LAW-3: a child was started twice, the second time as run {name}"));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The latest run of a workflow: its run id, and whether it has not ended.
+pub(super) fn latest(engine: &ForeignEngine, id: &str) -> Option<(String, bool)> {
+    let shard = engine.group().shard_of(id);
+    engine.group().with(shard, |cell, _| {
+        let run = cell.shard.find(Target { id, run: None }).ok()?;
+        let view = cell.shard.view(run);
+        Some((run_id(shard, view.no), view.status.is_none()))
+    })
+}
+
+/// The newest record of the shard of a workflow.
+pub(super) fn newest_of_shard(engine: &ForeignEngine, id: &str) -> Lsn {
+    engine.group().with(engine.group().shard_of(id), |cell, _| cell.shard.last())
+}
