@@ -76,6 +76,8 @@ pub struct Simulation {
     memory: MemoryStorage,
     clock: Clock,
     shards: u16,
+    /// How eager the host is to flush.
+    flush_percent: u64,
     engine: ForeignEngine,
     codes: BTreeMap<Slot, Code>,
     ready: VecDeque<Slot>,
@@ -100,12 +102,14 @@ impl Simulation {
         let memory = MemoryStorage::new();
         let clock = Clock::virtual_at(1_000_000);
         let shards = 1 + chance.below(4) as u16;
+        let flush_percent = [3, 20, 80][chance.below(3) as usize];
         let engine = open(&memory, &clock, shards);
         Simulation {
             chance,
             memory,
             clock,
             shards,
+            flush_percent,
             engine,
             codes: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -127,13 +131,17 @@ impl Simulation {
     pub fn run(mut self, actions: u32) -> Report {
         for _ in 0..actions {
             match self.chance.below(100) {
-                0..=7 => self.start(),
-                8..=13 => self.signal(),
-                14..=16 => self.pass_time(),
-                17..=18 => self.crash(),
-                19..=34 => drop(self.engine.idle()),
-                35..=54 => self.tick(),
-                55..=69 => self.run_body(),
+                0..=1 => self.start(),
+                2..=5 => self.signal(),
+                6..=8 => self.pass_time(),
+                9..=10 => self.crash(),
+                11..=30 => {
+                    if self.chance.percent(self.flush_percent) {
+                        self.engine.idle();
+                    }
+                }
+                31..=45 => self.tick(),
+                46..=65 => self.run_body(),
                 _ => self.turn(),
             }
             if self.chance.percent(5) {
@@ -300,6 +308,10 @@ impl Simulation {
         } else {
             let value = self.chance.number().to_string();
             self.engine.complete(slot, seq, attempt, value.as_bytes()).expect("the run is live");
+            if self.chance.percent(10) {
+                let again = self.engine.complete(slot, seq, attempt, b"another");
+                assert_eq!(again, Ok(false), "LAW-7: step {seq:?} took a second result");
+            }
         }
         self.ready.push_back(slot);
     }
@@ -432,6 +444,7 @@ impl Simulation {
             if self.ready.is_empty() {
                 if let Some(due_ms) = self.engine.next_due_at_ms() {
                     self.engine.set_now_ms(due_ms);
+                    continue;
                 }
                 // Waits without a limit are for somebody outside.
                 for id in self.started.clone() {
