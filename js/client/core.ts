@@ -201,6 +201,7 @@ export class EngineCore implements PumpOwner {
   handleFailure(error: unknown): void {
     if (this.failure !== undefined) return;
     this.failure = error;
+    this.pump.host.bodies.hold();
     this.requests.rejectAll(error);
     this.settings.logger.error('fusee: the engine has failed; close it and open it again', { error });
     for (const watcher of [...this.restWatchers]) watcher();

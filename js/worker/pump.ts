@@ -247,13 +247,13 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
         if (this.fetchEvents()) return;
         continue;
       }
-      if (this.queries.answerDue(this.runs)) {
-        this.isStirred = true;
-        continue;
-      }
       if (!this.hasCaughtUp) {
         this.hasCaughtUp = true;
         this.owner.handleCaughtUp();
+      }
+      if (this.queries.answerDue(this.runs)) {
+        this.isStirred = true;
+        continue;
       }
       if (!this.flush()) break;
       if (this.yieldIfLate(undefined)) return;
