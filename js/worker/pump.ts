@@ -35,8 +35,6 @@ export interface PumpVerbs extends HostVerbs {
 
 /** Whoever has business with the engine beside its runs. */
 export interface PumpOwner {
-  /** Someone waits for an answer that may come with an event. */
-  readonly isWaiting: boolean;
   /** An answer, a notice. @returns whether code of a caller goes on because of it */
   handleEvent(kind: number, a: number, b: number, text: string): boolean;
   /** All that was under way at the open has gone as far as it can at once. */
@@ -277,8 +275,9 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     const durable = this.verbs.idle(gate, this.bodies.waiting);
     if (durable <= this.durable) return this.isStirred;
     this.durable = durable;
-    if (this.owner.isWaiting) this.isStirred = true;
-    return this.isStirred || (gate > 0 && durable >= gate);
+    // Whatever was held back for the disk is released as events: answers, and attempts whose start was recorded.
+    this.isStirred = true;
+    return true;
   }
 
   private rest(): void {

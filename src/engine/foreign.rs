@@ -97,7 +97,7 @@ impl ForeignEngine {
         let flush = config.flush_mode().map_err(|text| EngineError::new(ErrorCode::BadInput, text))?;
         let group = Group::open(GroupOptions {
             storage: config.storage()?,
-            log: config.log.clone(),
+            log: config.log,
             shards: config.shards,
             clock: config.clock.clone(),
             flush,
@@ -161,7 +161,7 @@ impl ForeignEngine {
     }
 
     pub(super) fn log_options(&self) -> crate::log::LogOptions {
-        self.config.log.clone()
+        self.config.log
     }
 
     /// Flushes and lets go of the directory. Durable on return: everything that was appended.

@@ -40,7 +40,6 @@ impl ForeignEngine {
         let mut records = Vec::new();
         let (log, _) = Log::open(Arc::new(memory), self.log_options(), &mut |_, source, bytes| {
             records.push((source, bytes.to_vec()));
-            Ok(())
         })?;
         log.abandon();
         Ok(Past { records })
@@ -50,7 +49,7 @@ impl ForeignEngine {
     /// that stands at `now_ms`. Slots and tokens are void.
     pub fn rewind(&mut self, past: &Past, count: usize, now_ms: i64) -> Result<(), EngineError> {
         let memory = MemoryStorage::new();
-        let (log, _) = Log::open(Arc::new(memory.clone()), self.log_options(), &mut |_, _, _| Ok(()))?;
+        let (log, _) = Log::open(Arc::new(memory.clone()), self.log_options(), &mut |_, _, _| {})?;
         for (source, record) in past.records.iter().take(count) {
             log.append(*source, record)?;
         }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod frame;
 mod ids;
 mod records;
 mod varint;

@@ -133,7 +133,7 @@ impl Group {
         let mut fault = None;
         let (log, opened) = Log::open(storage, log_options, &mut |lsn, source, bytes| {
             if fault.is_some() {
-                return Ok(());
+                return;
             }
             let result = match source {
                 Source::Scheduler => read_settings(bytes).map(|stored| {
@@ -148,7 +148,6 @@ impl Group {
             if let Err(text) = result {
                 fault = Some((lsn, text));
             }
-            Ok(())
         })?;
         if let Some((lsn, text)) = fault {
             return Err(GroupError::Record(lsn, text));

@@ -1,0 +1,472 @@
+//! Appending and flushing.
+
+use super::LogError;
+use super::recovery::{self, Opened};
+use super::segment::{Segment, WriteFault, next_header, segment_name};
+use super::storage::{LockGuard, Storage};
+use crate::record::frame::{FRAMES_START, FrameHeader, frame_bytes, push_record};
+use crate::record::{Lsn, Source};
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// How the log is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct LogOptions {
+    /// Bytes of a segment. Default 64 MiB.
+    pub segment_bytes: u64,
+    /// Largest record. Default 16 MiB.
+    pub record_bytes_max: usize,
+    /// Bytes that may wait for a full disk. Default 64 MiB.
+    pub staged_bytes_max: usize,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        LogOptions { segment_bytes: 64 << 20, record_bytes_max: 16 << 20, staged_bytes_max: 64 << 20 }
+    }
+}
+
+/// State of the log.
+#[derive(Clone, Debug)]
+pub enum LogState {
+    /// It takes records and writes them.
+    Healthy,
+    /// The disk is full. What was appended waits; new commands are to be refused.
+    Full(Arc<LogError>),
+    /// It failed. Nothing is taken or written any more.
+    Poisoned(Arc<LogError>),
+    /// It was closed.
+    Closed,
+}
+
+/// A payload of about this size closes a frame.
+const FRAME_PAYLOAD_BYTES: usize = 1 << 20;
+
+const HEALTHY: u8 = 0;
+const FULL: u8 = 1;
+const POISONED: u8 = 2;
+const CLOSED: u8 = 3;
+
+/// Records that have a number and are not written yet, in frames to be.
+#[derive(Default)]
+struct Batch {
+    payload: Vec<u8>,
+    frames: Vec<PendingFrame>,
+}
+
+#[derive(Clone, Copy)]
+struct PendingFrame {
+    first: Lsn,
+    count: u32,
+    /// Offset of its payload in the batch.
+    start: usize,
+    end: usize,
+}
+
+struct Staging {
+    batch: Batch,
+    last: Lsn,
+}
+
+struct Device {
+    storage: Arc<dyn Storage>,
+    segment: Segment,
+    /// Header checksum of the newest frame.
+    chain: u32,
+    /// What is being written, or waits for a full disk.
+    batch: Batch,
+    /// Frames of the batch that are on the device.
+    written: usize,
+    /// The bytes of a write; kept to save the allocation.
+    output: Vec<u8>,
+    /// Segments before the growing one that are still there, oldest first, each with its first LSN.
+    older: Vec<(u64, Lsn)>,
+    lock: Option<Box<dyn LockGuard>>,
+}
+
+type Hook = Arc<dyn Fn() + Send + Sync>;
+
+/// The shared log. `Send` and `Sync`; every method takes `&self`.
+pub struct Log {
+    options: LogOptions,
+    staging: Mutex<Staging>,
+    device: Mutex<Device>,
+    durable: AtomicU64,
+    last: AtomicU64,
+    status: AtomicU8,
+    trouble: Mutex<Option<Arc<LogError>>>,
+    is_kicked: Mutex<bool>,
+    kicked: Condvar,
+    hook: RwLock<Option<Hook>>,
+}
+
+impl Log {
+    /// Takes the directory, reads every record in the order of their numbers, and begins a segment of its own. What may
+    /// never have been durable is made so before this returns.
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        options: LogOptions,
+        each: &mut dyn FnMut(Lsn, Source, &[u8]),
+    ) -> Result<(Log, Opened), LogError> {
+        let lock = storage.lock()?;
+        let recovered = recovery::recover(&*storage, &options, each)?;
+        let last = recovered.last;
+        let device = Device {
+            storage,
+            segment: recovered.segment,
+            chain: recovered.chain,
+            batch: Batch::default(),
+            written: 0,
+            output: Vec::new(),
+            older: recovered.older,
+            lock: Some(lock),
+        };
+        let log = Log {
+            options,
+            staging: Mutex::new(Staging { batch: Batch::default(), last }),
+            device: Mutex::new(device),
+            durable: AtomicU64::new(last.0),
+            last: AtomicU64::new(last.0),
+            status: AtomicU8::new(HEALTHY),
+            trouble: Mutex::new(None),
+            is_kicked: Mutex::new(false),
+            kicked: Condvar::new(),
+            hook: RwLock::new(None),
+        };
+        Ok((log, recovered.opened))
+    }
+
+    /// Takes the next number for a record and copies its bytes. Not durable on return; never waits for the disk.
+    pub fn append(&self, source: Source, record: &[u8]) -> Result<Lsn, LogError> {
+        if record.len() > self.options.record_bytes_max {
+            return Err(LogError::TooLarge { bytes: record.len(), max_bytes: self.options.record_bytes_max });
+        }
+        let mut staging = self.staging.lock();
+        match self.status.load(Ordering::Acquire) {
+            HEALTHY | FULL => {}
+            _ => return Err(self.refusal()),
+        }
+        let is_full = self.status.load(Ordering::Acquire) == FULL;
+        if is_full && staging.batch.payload.len() + record.len() > self.options.staged_bytes_max {
+            return Err(self.refusal());
+        }
+        let lsn = staging.last.next();
+        staging.last = lsn;
+        staging.batch.push(lsn, source, record);
+        self.last.store(lsn.0, Ordering::Release);
+        Ok(lsn)
+    }
+
+    /// Everything at or below it has survived a completed write.
+    #[must_use]
+    pub fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::Acquire))
+    }
+
+    /// The newest number given out.
+    #[must_use]
+    pub fn last(&self) -> Lsn {
+        Lsn(self.last.load(Ordering::Acquire))
+    }
+
+    /// Writes everything appended so far and waits for the device. Returns what is durable then.
+    pub fn flush(&self) -> Result<Lsn, LogError> {
+        let device = self.device.lock();
+        self.flush_with(device)
+    }
+
+    /// The same, unless somebody is writing right now.
+    pub fn try_flush(&self) -> Option<Result<Lsn, LogError>> {
+        self.device.try_lock().map(|device| self.flush_with(device))
+    }
+
+    fn flush_with(&self, mut device: parking_lot::MutexGuard<'_, Device>) -> Result<Lsn, LogError> {
+        if self.status.load(Ordering::Acquire) >= POISONED {
+            return Err(self.refusal());
+        }
+        let was_full = self.status.load(Ordering::Acquire) == FULL;
+        if device.batch.frames.is_empty() {
+            device.take(&mut self.staging.lock().batch);
+        }
+        if device.batch.frames.is_empty() && !was_full {
+            return Ok(self.durable());
+        }
+        let mut result = self.write(&mut device);
+        if result.is_ok() && was_full {
+            // What was staged while the disk was full goes at once.
+            device.take(&mut self.staging.lock().batch);
+            result = self.write(&mut device);
+        }
+        drop(device);
+        self.progress();
+        result.map(|()| self.durable())
+    }
+
+    fn write(&self, device: &mut Device) -> Result<(), LogError> {
+        match device.write(&self.durable, &self.options) {
+            Ok(()) => {
+                device.clear();
+                // Poison and close are for good.
+                let _ = self.status.compare_exchange(FULL, HEALTHY, Ordering::AcqRel, Ordering::Acquire);
+                Ok(())
+            }
+            Err(WriteFault::Full(error)) => {
+                *self.trouble.lock() = Some(Arc::new(error.clone()));
+                self.status.store(FULL, Ordering::Release);
+                Err(error)
+            }
+            Err(WriteFault::Failed(error)) => {
+                self.poison(&error);
+                Err(error)
+            }
+        }
+    }
+
+    fn poison(&self, error: &LogError) {
+        *self.trouble.lock() = Some(Arc::new(LogError::Poisoned { reason: error.to_string().into() }));
+        self.status.store(POISONED, Ordering::Release);
+        self.wake_thread();
+    }
+
+    /// State of the log.
+    #[must_use]
+    pub fn state(&self) -> LogState {
+        let trouble = || self.trouble.lock().clone().unwrap_or_else(|| Arc::new(LogError::Closed));
+        match self.status.load(Ordering::Acquire) {
+            HEALTHY => LogState::Healthy,
+            FULL => LogState::Full(trouble()),
+            POISONED => LogState::Poisoned(trouble()),
+            _ => LogState::Closed,
+        }
+    }
+
+    /// Whether new commands are to be taken: refuses before anything is appended.
+    pub fn admits(&self) -> Result<(), LogError> {
+        match self.status.load(Ordering::Acquire) {
+            HEALTHY => Ok(()),
+            _ => Err(self.refusal()),
+        }
+    }
+
+    fn refusal(&self) -> LogError {
+        match self.state() {
+            LogState::Full(error) | LogState::Poisoned(error) => (*error).clone(),
+            LogState::Healthy | LogState::Closed => LogError::Closed,
+        }
+    }
+
+    /// Has `hook` called, by whoever flushed and with no lock held, whenever more is durable or the state has changed.
+    pub fn on_progress(&self, hook: Box<dyn Fn() + Send + Sync>) {
+        *self.hook.write() = Some(hook.into());
+    }
+
+    fn progress(&self) {
+        let hook = self.hook.read().clone();
+        if let Some(hook) = hook {
+            hook();
+        }
+    }
+
+    /// Asks the log's thread to flush.
+    pub fn kick(&self) {
+        self.wake_thread();
+    }
+
+    fn wake_thread(&self) {
+        *self.is_kicked.lock() = true;
+        self.kicked.notify_all();
+    }
+
+    /// Waits, as the log's thread, until somebody kicks. `false`: there will be nothing more to write.
+    pub fn wait_for_kick(&self) -> bool {
+        let mut is_kicked = self.is_kicked.lock();
+        while !*is_kicked {
+            self.kicked.wait(&mut is_kicked);
+        }
+        *is_kicked = false;
+        self.status.load(Ordering::Acquire) < POISONED
+    }
+
+    /// Flushes, marks the end as orderly, and lets go of the directory. Everything afterwards is refused.
+    pub fn close(&self) -> Result<(), LogError> {
+        let mut device = self.device.lock();
+        let closed = match self.status.load(Ordering::Acquire) {
+            CLOSED => return Ok(()),
+            POISONED => Err(self.refusal()),
+            _ => {
+                device.take(&mut self.staging.lock().batch);
+                self.write(&mut device).and_then(|()| {
+                    let sealed = device.seal(self.durable(), &self.options);
+                    sealed.map_err(LogError::from)
+                })
+            }
+        };
+        self.end(&mut device);
+        closed
+    }
+
+    /// Lets go of the directory without writing anything: what a killed process leaves.
+    pub fn abandon(&self) {
+        let mut device = self.device.lock();
+        self.end(&mut device);
+    }
+
+    fn end(&self, device: &mut Device) {
+        self.status.store(CLOSED, Ordering::Release);
+        device.lock = None;
+        self.wake_thread();
+    }
+
+    /// Removes whole segments, the oldest first, whose records are all below `below`. Returns how many.
+    pub fn trim(&self, below: Lsn) -> Result<usize, LogError> {
+        let mut device = self.device.lock();
+        if self.status.load(Ordering::Acquire) >= POISONED {
+            return Err(self.refusal());
+        }
+        let mut removed = 0;
+        while let Some((number, _)) = device.older.first().copied() {
+            let next_first = device.older.get(1).map_or(device.segment.header.first, |(_, first)| *first);
+            if next_first > below {
+                break;
+            }
+            let name = segment_name(number);
+            device.storage.remove(&name).map_err(|error| LogError::io("remove", &name, &error))?;
+            device.older.remove(0);
+            removed += 1;
+        }
+        if removed > 0 {
+            device.storage.sync_directory().map_err(|error| LogError::io("sync", "the directory", &error))?;
+        }
+        Ok(removed)
+    }
+}
+
+impl Batch {
+    fn push(&mut self, lsn: Lsn, source: Source, record: &[u8]) {
+        let start = self.payload.len();
+        push_record(&mut self.payload, source, record);
+        let end = self.payload.len();
+        match self.frames.last_mut() {
+            Some(frame) if end - frame.start <= FRAME_PAYLOAD_BYTES => {
+                frame.count += 1;
+                frame.end = end;
+            }
+            Some(_) | None => self.frames.push(PendingFrame { first: lsn, count: 1, start, end }),
+        }
+    }
+}
+
+impl Device {
+    /// Takes what is staged, behind what waits for a full disk.
+    fn take(&mut self, staged: &mut Batch) {
+        if self.batch.frames.is_empty() {
+            std::mem::swap(&mut self.batch, staged);
+            return;
+        }
+        let shift = self.batch.payload.len();
+        self.batch.payload.append(&mut staged.payload);
+        self.batch.frames.extend(staged.frames.drain(..).map(|frame| PendingFrame {
+            start: frame.start + shift,
+            end: frame.end + shift,
+            ..frame
+        }));
+    }
+
+    /// Forgets a batch that is written.
+    fn clear(&mut self) {
+        self.batch.payload.clear();
+        self.batch.frames.clear();
+        self.written = 0;
+    }
+
+    /// Writes the frames of the batch, as many in one write as fit the segment, and publishes each write.
+    fn write(&mut self, durable: &AtomicU64, options: &LogOptions) -> Result<(), WriteFault> {
+        while self.written < self.batch.frames.len() {
+            let mut chain = self.chain;
+            let mut index = self.written;
+            let watermark = Lsn(durable.load(Ordering::Acquire));
+            self.output.clear();
+            while let Some(frame) = self.batch.frames.get(index).copied() {
+                let bytes = frame_bytes(frame.end - frame.start);
+                if !self.segment.fits(self.output.len() as u64 + bytes) {
+                    break;
+                }
+                chain = self.build(frame, watermark, chain);
+                index += 1;
+            }
+            if index == self.written {
+                self.rotate(options)?;
+                continue;
+            }
+            self.segment.write(&self.output)?;
+            self.chain = chain;
+            self.written = index;
+            let last = self.batch.frames[index - 1];
+            durable.store(last.first.0 + u64::from(last.count) - 1, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Adds a frame to the output; returns its chain value.
+    fn build(&mut self, frame: PendingFrame, watermark: Lsn, chain: u32) -> u32 {
+        let payload = &self.batch.payload[frame.start..frame.end];
+        let header = FrameHeader {
+            segment: self.segment.header.number,
+            epoch: self.segment.header.epoch,
+            first: frame.first,
+            watermark: if cfg!(fusee_mutant = "watermark_frozen") { Lsn::NONE } else { watermark },
+            count: frame.count,
+            length: payload.len() as u32,
+            chain,
+            payload_checksum: crc32c::crc32c(payload),
+            store: recovery::store_tag(&self.segment.header.store),
+            is_seal: false,
+        };
+        let (bytes, checksum) = header.encode();
+        let end = self.output.len() + header.frame_bytes() as usize;
+        self.output.extend_from_slice(&bytes);
+        self.output.extend_from_slice(payload);
+        self.output.resize(end, 0);
+        checksum
+    }
+
+    /// Begins the next segment, large enough for the next frame. Everything in this one is on the device.
+    fn rotate(&mut self, options: &LogOptions) -> Result<(), WriteFault> {
+        let frame = self.batch.frames[self.written];
+        let size = options.segment_bytes.max(FRAMES_START + frame_bytes(frame.end - frame.start));
+        self.next_segment(frame.first, size)
+    }
+
+    fn next_segment(&mut self, first: Lsn, size: u64) -> Result<(), WriteFault> {
+        let header = next_header(&self.segment.header, first, self.chain);
+        let mut segment = Segment::begin(&*self.storage, header, size)?;
+        segment.complete()?;
+        self.older.push((self.segment.header.number, self.segment.header.first));
+        self.segment = segment;
+        Ok(())
+    }
+
+    /// Writes the mark of an orderly end.
+    fn seal(&mut self, durable: Lsn, options: &LogOptions) -> Result<(), WriteFault> {
+        if !self.segment.fits(frame_bytes(0)) {
+            self.next_segment(durable.next(), options.segment_bytes)?;
+        }
+        let header = FrameHeader {
+            segment: self.segment.header.number,
+            epoch: self.segment.header.epoch,
+            first: durable.next(),
+            watermark: durable,
+            count: 0,
+            length: 0,
+            chain: self.chain,
+            payload_checksum: crc32c::crc32c(&[]),
+            store: recovery::store_tag(&self.segment.header.store),
+            is_seal: true,
+        };
+        let (bytes, checksum) = header.encode();
+        self.segment.write(&bytes)?;
+        self.chain = checksum;
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! A directory of the file system. Modes are explicit, whatever the umask: 0700 and 0600.
+
+use super::LogError;
+use super::storage::{LockGuard, Storage, StorageFile};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A directory of the file system.
+pub struct FileStorage {
+    path: PathBuf,
+    directory: File,
+}
+
+impl FileStorage {
+    /// Opens a directory, and makes it if it is not there. Refuses one that others may write to.
+    pub fn open(path: &Path) -> Result<Self, LogError> {
+        let refuse = |detail: String| LogError::Directory { directory: path.display().to_string(), detail };
+        match std::fs::metadata(path) {
+            Ok(found) if !found.is_dir() => return Err(refuse("it is a file".into())),
+            Ok(found) => check_owner(&found).map_err(refuse)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(path)
+                    .map_err(|error| refuse(format!("it could not be made: {error}")))?;
+                std::fs::set_permissions(path, Permissions::from_mode(0o700))
+                    .map_err(|error| refuse(format!("its mode could not be set: {error}")))?;
+                sync_parent(path).map_err(|error| refuse(format!("it could not be made durable: {error}")))?;
+            }
+            Err(error) => return Err(refuse(error.to_string())),
+        }
+        let directory = File::open(path).map_err(|error| refuse(error.to_string()))?;
+        Ok(FileStorage { path: path.into(), directory })
+    }
+
+    fn options(&self) -> OpenOptions {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+        options
+    }
+}
+
+fn check_owner(found: &std::fs::Metadata) -> Result<(), String> {
+    let us = super::system::effective_user();
+    if found.uid() != us {
+        return Err(format!("it belongs to user {}, this process runs as user {us}", found.uid()));
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err(format!("its mode {:o} lets others write to it; use chmod go-w", found.mode() & 0o777));
+    }
+    Ok(())
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    let absolute = std::path::absolute(path)?;
+    match absolute.parent() {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+struct FileLock {
+    // Dropping the file lets go of the lock.
+    _file: File,
+}
+
+impl LockGuard for FileLock {}
+
+impl Storage for FileStorage {
+    fn list(&self) -> io::Result<Vec<String>> {
+        std::fs::read_dir(&self.path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let file = self.options().create_new(true).open(self.path.join(name))?;
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        Ok(Box::new(DiskFile::new(file)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(DiskFile::new(self.options().open(self.path.join(name))?)))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path.join(name))
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.directory.sync_all()
+    }
+
+    /// `flock` on an open file: the system lets go of it when the process dies, and it keeps out a second opening in
+    /// this process as well. What the file says is for messages only.
+    fn lock(&self) -> Result<Box<dyn LockGuard>, LogError> {
+        let directory = self.path.display().to_string();
+        let mut file = self
+            .options()
+            .create(true)
+            .truncate(false)
+            .open(self.path.join("lock"))
+            .map_err(|error| LogError::Directory { directory: directory.clone(), detail: error.to_string() })?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // Without its text the message says less, and nothing else changes.
+                let _ = file.read_to_string(&mut holder);
+                return Err(LogError::Locked { directory, holder });
+            }
+            Err(TryLockError::Error(error)) => return Err(LogError::io("lock", "lock", &error)),
+        }
+        let written = (|| {
+            file.set_permissions(Permissions::from_mode(0o600))?;
+            file.set_len(0)?;
+            file.seek(SeekFrom::Start(0))?;
+            write!(file, "process {} on {}", std::process::id(), host_name())
+        })();
+        written.map_err(|error| LogError::io("write", "lock", &error))?;
+        Ok(Box::new(FileLock { _file: file }))
+    }
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "this host".into(), |name| name.trim().into())
+}
+
+struct DiskFile {
+    file: File,
+    /// The kernel or the file system does not know the combined call.
+    lacks_combined: AtomicBool,
+}
+
+impl DiskFile {
+    fn new(file: File) -> Self {
+        DiskFile { file, lacks_combined: AtomicBool::new(false) }
+    }
+}
+
+impl StorageFile for DiskFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut count = 0;
+        while count < buffer.len() {
+            match self.file.read_at(&mut buffer[count..], offset + count as u64) {
+                Ok(0) => break,
+                Ok(read) => count += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(count)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn write_durably(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if !self.lacks_combined.load(Ordering::Relaxed) {
+            match super::system::write_combined(&self.file, bytes, offset) {
+                Ok(written) if written == bytes.len() => return Ok(()),
+                // A short write: the rest goes the other way, and the flush then covers both.
+                Ok(written) => {
+                    self.file.write_all_at(&bytes[written..], offset + written as u64)?;
+                    return self.file.sync_data();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                    self.lacks_combined.store(true, Ordering::Relaxed);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.file.write_all_at(bytes, offset)?;
+        self.file.sync_data()
+    }
+}

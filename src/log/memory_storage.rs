@@ -1,0 +1,142 @@
+//! A directory in memory, for tests and for engines that keep nothing.
+
+use super::LogError;
+use super::storage::{LockGuard, Storage, StorageFile};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+/// A directory in memory. Clones are the same directory.
+#[derive(Clone, Default)]
+pub struct MemoryStorage {
+    directory: Arc<Mutex<Directory>>,
+}
+
+#[derive(Default)]
+struct Directory {
+    files: BTreeMap<String, Arc<Mutex<Content>>>,
+    is_locked: bool,
+}
+
+#[derive(Default)]
+struct Content {
+    bytes: Vec<u8>,
+    /// What was there before each write since the last sync: offset, bytes, length of the file.
+    before: Vec<(usize, Vec<u8>, usize)>,
+}
+
+impl MemoryStorage {
+    /// An empty directory.
+    #[must_use]
+    pub fn new() -> Self {
+        MemoryStorage::default()
+    }
+
+    /// Loses what was written since the last sync of each file, and the lock, as if the process had been killed and the
+    /// machine lost its power.
+    pub fn crash(&self) {
+        let mut directory = self.directory.lock();
+        directory.is_locked = false;
+        for content in directory.files.values() {
+            let mut content = content.lock();
+            while let Some((offset, bytes, length)) = content.before.pop() {
+                content.bytes[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                content.bytes.truncate(length);
+            }
+        }
+    }
+}
+
+struct MemoryLock(MemoryStorage);
+
+impl LockGuard for MemoryLock {}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        self.0.directory.lock().is_locked = false;
+    }
+}
+
+struct MemoryFile(Arc<Mutex<Content>>);
+
+impl Storage for MemoryStorage {
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(self.directory.lock().files.keys().cloned().collect())
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let mut directory = self.directory.lock();
+        if directory.files.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let content = Arc::<Mutex<Content>>::default();
+        directory.files.insert(name.into(), Arc::clone(&content));
+        Ok(Box::new(MemoryFile(content)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let content = self.directory.lock().files.get(name).cloned().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(MemoryFile(content)))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.directory.lock().files.remove(name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<Box<dyn LockGuard>, LogError> {
+        let mut directory = self.directory.lock();
+        if directory.is_locked {
+            return Err(LogError::Locked { directory: ":memory:".into(), holder: "in this process".into() });
+        }
+        directory.is_locked = true;
+        Ok(Box::new(MemoryLock(self.clone())))
+    }
+}
+
+impl StorageFile for MemoryFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.lock().bytes.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let content = self.0.lock();
+        let from = (offset as usize).min(content.bytes.len());
+        let count = buffer.len().min(content.bytes.len() - from);
+        buffer[..count].copy_from_slice(&content.bytes[from..from + count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let content = &mut *self.0.lock();
+        let (from, length) = (offset as usize, content.bytes.len());
+        let end = from + bytes.len();
+        let overwritten = content.bytes[from.min(length)..end.min(length)].to_vec();
+        content.before.push((from.min(length), overwritten, length));
+        if end > length {
+            content.bytes.resize(end, 0);
+        }
+        content.bytes[from..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.lock().before.clear();
+        Ok(())
+    }
+
+    fn write_durably(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let content = &mut *self.0.lock();
+        let end = offset as usize + bytes.len();
+        if end > content.bytes.len() {
+            content.bytes.resize(end, 0);
+        }
+        content.bytes[offset as usize..end].copy_from_slice(bytes);
+        content.before.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! Writing one segment: zeros ahead, frames at the tail, the header when it is time.
+
+use super::LogError;
+use super::storage::{Storage, StorageFile};
+use crate::record::Lsn;
+use crate::record::frame::{FRAMES_START, HEADER_COPIES, SegmentHeader};
+use std::io;
+
+/// Zeros are written ahead in pieces of this size, so that a flush moves data only.
+const ZEROS_AHEAD: u64 = 1 << 20;
+
+/// Why a write did not happen.
+#[derive(Debug)]
+pub(super) enum WriteFault {
+    /// The disk is full, and nothing that matters was written.
+    Full(LogError),
+    /// It is not known what was written.
+    Failed(LogError),
+}
+
+impl From<WriteFault> for LogError {
+    fn from(fault: WriteFault) -> Self {
+        match fault {
+            WriteFault::Full(error) | WriteFault::Failed(error) => error,
+        }
+    }
+}
+
+/// The segment that grows.
+pub(super) struct Segment {
+    pub(super) header: SegmentHeader,
+    name: String,
+    file: Box<dyn StorageFile>,
+    /// Bytes that the segment may have.
+    size: u64,
+    /// Where the next frame goes.
+    pub(super) position: u64,
+    /// Everything before is on the device, zeros at least.
+    zeroed_to: u64,
+}
+
+/// The file name of a segment.
+pub(super) fn segment_name(number: u64) -> String {
+    format!("{number:012}.log")
+}
+
+/// The number of a segment, if the file is one.
+pub(super) fn segment_number(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".log")?;
+    (digits.len() == 12).then(|| digits.parse().ok())?
+}
+
+impl Segment {
+    /// A file of zeros under the segment's name; in place of one that was never completed. Its header is written by
+    /// [`Segment::complete`].
+    pub(super) fn begin(storage: &dyn Storage, header: SegmentHeader, size: u64) -> Result<Segment, WriteFault> {
+        let name = segment_name(header.number);
+        let begun = (|| {
+            if storage.list()?.contains(&name) {
+                storage.remove(&name)?;
+                storage.sync_directory()?;
+            }
+            storage.create(&name)
+        })();
+        let file = begun.map_err(|error| fault("create", &name, &error))?;
+        let mut segment = Segment { header, name, file, size, position: FRAMES_START, zeroed_to: 0 };
+        let made = segment.zero_to(FRAMES_START + 1).and_then(|()| {
+            storage.sync_directory().map_err(|error| fault("sync the directory of", &segment.name, &error))
+        });
+        match made {
+            Ok(()) => Ok(segment),
+            Err(why) => {
+                // What was begun holds nothing; if it cannot be taken away, the next open does it.
+                let _ = storage.remove(&segment.name);
+                Err(why)
+            }
+        }
+    }
+
+    /// Writes the header: from here on the segment counts.
+    pub(super) fn complete(&mut self) -> Result<(), WriteFault> {
+        let bytes = self.header.encode();
+        let written = (|| {
+            for offset in HEADER_COPIES {
+                self.file.write_at(&bytes, offset)?;
+            }
+            self.file.sync()
+        })();
+        written.map_err(|error| WriteFault::Failed(LogError::io("write the header of", &self.name, &error)))
+    }
+
+    /// Whether so many bytes fit behind what is there.
+    pub(super) fn fits(&self, bytes: u64) -> bool {
+        self.position + bytes <= self.size
+    }
+
+    /// Writes frames at the tail; on return they are on the device.
+    pub(super) fn write(&mut self, frames: &[u8]) -> Result<(), WriteFault> {
+        let end = self.position + frames.len() as u64;
+        self.zero_to(end)?;
+        let written = if cfg!(fusee_mutant = "flush_skipped") {
+            self.file.write_at(frames, self.position)
+        } else {
+            self.file.write_durably(frames, self.position)
+        };
+        let written = match written {
+            Err(_) if cfg!(fusee_mutant = "failed_flush_retried") => self.file.sync(),
+            other => other,
+        };
+        written.map_err(|error| WriteFault::Failed(LogError::io("write to", &self.name, &error)))?;
+        self.position = end;
+        Ok(())
+    }
+
+    /// Has zeros on the device up to `end`, and some more for later.
+    fn zero_to(&mut self, end: u64) -> Result<(), WriteFault> {
+        if end <= self.zeroed_to {
+            return Ok(());
+        }
+        let target = end.max(self.zeroed_to).div_ceil(ZEROS_AHEAD) * ZEROS_AHEAD;
+        let target = target.min(self.size.max(end));
+        let zeros = vec![0; (target - self.zeroed_to) as usize];
+        let zeroed = self.file.write_at(&zeros, self.zeroed_to).and_then(|()| self.file.sync());
+        zeroed.map_err(|error| fault("extend", &self.name, &error))?;
+        self.zeroed_to = target;
+        Ok(())
+    }
+}
+
+/// Zeros that could not be written leave nothing behind that matters: a full disk is waited for.
+fn fault(operation: &'static str, name: &str, error: &io::Error) -> WriteFault {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            WriteFault::Full(LogError::Full { file: name.into(), needed_bytes: ZEROS_AHEAD })
+        }
+        _ => WriteFault::Failed(LogError::io(operation, name, error)),
+    }
+}
+
+/// The header of the segment after another one.
+pub(super) fn next_header(before: &SegmentHeader, first: Lsn, chain: u32) -> SegmentHeader {
+    SegmentHeader { number: before.number + 1, first, chain, ..*before }
+}

@@ -1,0 +1,39 @@
+//! The two calls of the system that the standard library does not offer.
+#![allow(unsafe_code, reason = "the system's calls, behind two safe functions")]
+
+use std::fs::File;
+use std::io;
+
+/// The user that the process acts as.
+pub(super) fn effective_user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Writes at an offset and has the data on the device on return, in one call. `Unsupported` where the system has no such
+/// call; nothing is written then. May write less than it was given.
+#[cfg(target_os = "linux")]
+pub(super) fn write_combined(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    use std::os::fd::AsRawFd;
+    let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+    loop {
+        // SAFETY: the descriptor is open as long as `file`; the one part describes `bytes`, which is only read.
+        let written = unsafe { libc::pwritev2(file.as_raw_fd(), &part, 1, offset, libc::RWF_DSYNC) };
+        if let Ok(written) = usize::try_from(written) {
+            return Ok(written);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::ENOSYS | libc::EOPNOTSUPP) => return Err(io::ErrorKind::Unsupported.into()),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Nothing of the kind here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn write_combined(_file: &File, _bytes: &[u8], _offset: u64) -> io::Result<usize> {
+    Err(io::ErrorKind::Unsupported.into())
+}
