@@ -11,3 +11,5 @@ pub mod machine;
 mod node;
 pub mod record;
 pub mod runtime;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
