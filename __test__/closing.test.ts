@@ -73,6 +73,24 @@ test('close aborts a body that does not end within the grace, and goes on', asyn
   expect((await waiting).name).toBe('ClosedError');
 });
 
+test('LAW-9: after the storage failed every caller gets its error, no body starts, and close still works', async () => {
+  const calls: number[] = [];
+  const steps = workflow('steps', async (ctx: any) => {
+    await ctx.waitFor(go);
+    await ctx.step('s', () => calls.push(1));
+  });
+  const engine = await engineOf([steps]);
+  const handle = await engine.start(steps);
+  const waiting = rejection(handle.result());
+  engine.core.handleEvent(10, 0, 0, 'STORAGE\u001fthe disk died');
+  expect(await waiting).toMatchObject({ name: 'StorageError', message: 'the disk died' });
+  expect((await rejection(engine.start(steps))).name).toBe('StorageError');
+  expect((await rejection(handle.signal(go))).name).toBe('StorageError');
+  expect(engine.lines.some(({ level }: any) => level === 'error')).toBe(true);
+  await engine.close();
+  expect(calls).toEqual([]);
+});
+
 test('health and metrics say how an engine is', async () => {
   const engine = closing(await engineOf([waits]));
   await engine.start(waits);

@@ -44,6 +44,24 @@ test('a query without a handler, to an ended run, or to none is refused', async 
   expect((await rejection(engine.handle(ends, 'nobody').query(status))).name).toBe('RunNotFoundError');
 });
 
+test('a query may be asked before the run was even loaded', async () => {
+  const engine = await engineOf([asked]);
+  const start = engine.start(asked, undefined, { id: 'early' });
+  await expect(engine.handle(asked, 'early').query(status)).resolves.toBe('first');
+  await start;
+});
+
+test('a stuck run answers no queries, and says so', async () => {
+  const breaks = workflow('breaks', async (ctx: any) => {
+    ctx.onQuery(status, () => 'fine');
+    await new Promise(() => undefined);
+  });
+  const engine = await engineOf([breaks]);
+  const handle = await engine.start(breaks);
+  await engine.idle();
+  expect((await rejection(handle.query(status))).message).toMatch(/stuck, and answers no queries/);
+});
+
 test('LAW-4: a handler must be synchronous, has no ctx, and its answer is a copy', async () => {
   const shared = { list: [1] };
   const bad = workflow('bad', async (ctx: any) => {

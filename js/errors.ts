@@ -265,6 +265,8 @@ export function fromNative(error: unknown, id?: string): Error {
       return new RunNotFoundError(text, about);
     case 'ALREADY_STARTED':
       return new WorkflowAlreadyStartedError(text, about);
+    case 'UNREGISTERED':
+      return new UnknownDefinitionError(text, { type: '' });
     case 'BUSY':
       return new BusyError(text);
     case 'BAD_INPUT':

@@ -58,7 +58,6 @@ export class EngineCore implements PumpOwner {
   private readonly stopWatching: () => void;
   private state: 'open' | 'closing' | 'closed' = 'open';
   private failure: unknown = undefined;
-  private hasReported = false;
 
   constructor(readonly settings: CoreSettings) {
     this.primitives = loadPrimitives();
@@ -126,27 +125,27 @@ export class EngineCore implements PumpOwner {
       this.requests.remove(request);
       request.reject(error);
     };
-    try {
-      const slot = this.native.querySlot(id, runId);
-      this.pump.queries.ask({
-        slot,
-        name,
-        input,
-        answer: (text) => {
-          answer = text;
-          try {
-            this.native.ackAt(slot, request.token);
-          } catch (error) {
-            refuse(fromNative(error));
-          }
-        },
-        refuse,
-        miss: () =>
-          refuse(new RunNotFoundError(`workflow ${id} has ended, or is stuck, and answers no queries`, { id })),
-      });
-    } catch (error) {
-      refuse(fromNative(error));
-    }
+    this.pump.queries.ask({
+      name,
+      input,
+      findSlot: () => {
+        try {
+          return this.native.querySlot(id, runId);
+        } catch (error) {
+          throw fromNative(error, id);
+        }
+      },
+      answer: (text, slot) => {
+        answer = text;
+        try {
+          this.native.ackAt(slot, request.token);
+        } catch (error) {
+          refuse(fromNative(error, id));
+        }
+      },
+      refuse,
+      miss: () => refuse(new RunNotFoundError(`workflow ${id} has ended, or is stuck, and answers no queries`, { id })),
+    });
     this.pump.wake();
     return request;
   }
@@ -190,8 +189,11 @@ export class EngineCore implements PumpOwner {
     return this.requests.handle(kind, a, b, text);
   }
 
+  handleCaughtUp(): void {
+    this.report();
+  }
+
   handleRest(): void {
-    if (!this.hasReported) this.report();
     this.updateBusy(this.requests.count > 0);
     for (const watcher of [...this.restWatchers]) watcher();
   }
@@ -199,6 +201,7 @@ export class EngineCore implements PumpOwner {
   handleFailure(error: unknown): void {
     if (this.failure !== undefined) return;
     this.failure = error;
+    this.pump.host.bodies.hold();
     this.requests.rejectAll(error);
     this.settings.logger.error('fusee: the engine has failed; close it and open it again', { error });
     for (const watcher of [...this.restWatchers]) watcher();
@@ -290,7 +293,6 @@ export class EngineCore implements PumpOwner {
 
   /** Says in one line what was found. */
   private report(): void {
-    this.hasReported = true;
     const [found = '0', , , , ...types] = this.native.report().split('\u001f');
     if (found === '0') return;
     const unregistered = types.map((text) => text.split(': ') as [string, string]);

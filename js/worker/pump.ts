@@ -37,6 +37,8 @@ export interface PumpVerbs extends HostVerbs {
 export interface PumpOwner {
   /** An answer, a notice. @returns whether code of a caller goes on because of it */
   handleEvent(kind: number, a: number, b: number, text: string): boolean;
+  /** All that was under way at the open has gone as far as it can at once. */
+  handleCaughtUp(): void;
   /** The pump has nothing to do. */
   handleRest(): void;
   /** The engine or the pump is broken. */
@@ -69,6 +71,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   private lastYieldMs = 0;
   /** Something happened since events were fetched last. */
   private isStirred = false;
+  private hasCaughtUp = false;
   private isActive = false;
   private isScheduled = false;
   private readonly dueTimer: DueTimer;
@@ -233,7 +236,6 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
         if (this.deliver(run)) return;
         continue;
       }
-      if (this.queries.answerDue(this.runs)) this.isStirred = true;
       const hasAborted = this.bodies.abortDue();
       if (this.bodies.startDue(this.durable) || hasAborted) {
         void DRAINED.then(this.armGoOn);
@@ -241,6 +243,14 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
       }
       if (this.isStirred) {
         if (this.fetchEvents()) return;
+        continue;
+      }
+      if (!this.hasCaughtUp) {
+        this.hasCaughtUp = true;
+        this.owner.handleCaughtUp();
+      }
+      if (this.queries.answerDue(this.runs)) {
+        this.isStirred = true;
         continue;
       }
       if (!this.flush()) break;

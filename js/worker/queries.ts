@@ -11,56 +11,79 @@ import type { WorkerHost } from './host.js';
 
 /** Someone who asks. */
 export interface Query {
-  readonly slot: number;
   readonly name: string;
   /** Encoded. */
   readonly input: string;
+  /** The slot of the run that is asked. @throws when there is no such run, or no code of it here */
+  findSlot(): number;
   /** The answer, encoded. Not to be shown before the run's records are durable. */
-  answer(text: string): void;
+  answer(text: string, slot: number): void;
   refuse(error: unknown): void;
-  /** The run has gone before it could be asked. */
+  /** The run has gone, or got stuck, before it could be asked. */
   miss(): void;
 }
 
+interface Entry {
+  readonly query: Query;
+  slot: number;
+  run: Run | null;
+}
+
+const NO_SLOT = -1;
+
 /** Queries that wait. */
 export class Queries {
-  private waiting: { readonly query: Query; run: Run | null }[] = [];
+  private waiting: Entry[] = [];
 
   constructor(
-    private readonly verbs: { replaying(slot: number): number },
+    private readonly verbs: { replaying(slot: number): number; mismatch(slot: number): string },
     private readonly host: WorkerHost,
   ) {}
 
   ask(query: Query): void {
-    this.waiting.push({ query, run: null });
+    this.waiting.push({ query, slot: NO_SLOT, run: null });
   }
 
-  /** Answers those whose runs are at rest. Call it between turns. @returns whether any was answered */
+  /** Answers those whose runs are at rest. Call it between turns, with all events fetched. @returns whether any was */
   answerDue(runs: ReadonlyMap<number, Run>): boolean {
     if (this.waiting.length === 0) return false;
     const due = this.waiting;
-    this.waiting = [];
-    let hasAnswered = false;
-    for (const entry of due) {
-      const run = runs.get(entry.query.slot);
-      if (run === undefined ? entry.run !== null : entry.run !== null && entry.run !== run) {
-        entry.query.miss();
-      } else if (run === undefined || !run.isLaunched || this.verbs.replaying(run.slot) === 1) {
-        entry.run = run ?? null;
-        this.waiting.push(entry);
-        continue;
-      } else {
-        this.answer(run, entry.query);
-      }
-      hasAnswered = true;
-    }
-    return hasAnswered;
+    this.waiting = due.filter((entry) => !this.tryToAnswer(entry, runs));
+    return this.waiting.length < due.length;
   }
 
   forget(): void {
     const { waiting } = this;
     this.waiting = [];
     for (const { query } of waiting) query.miss();
+  }
+
+  /** @returns whether it need not be asked again */
+  private tryToAnswer(entry: Entry, runs: ReadonlyMap<number, Run>): boolean {
+    const { query } = entry;
+    try {
+      if (entry.slot === NO_SLOT) entry.slot = query.findSlot();
+    } catch (error) {
+      query.refuse(error);
+      return true;
+    }
+    const run = runs.get(entry.slot);
+    const hasGone =
+      run === undefined ? entry.run !== null || this.isStuck(entry.slot) : entry.run !== null && entry.run !== run;
+    if (hasGone) {
+      query.miss();
+      return true;
+    }
+    if (run === undefined || !run.isLaunched || this.verbs.replaying(run.slot) === 1) {
+      entry.run = run ?? null;
+      return false;
+    }
+    this.answer(run, query);
+    return true;
+  }
+
+  private isStuck(slot: number): boolean {
+    return this.verbs.mismatch(slot) !== '';
   }
 
   private answer(run: Run, query: Query): void {
@@ -85,6 +108,6 @@ export class Queries {
     } finally {
       this.host.asking = null;
     }
-    query.answer(text);
+    query.answer(text, run.slot);
   }
 }

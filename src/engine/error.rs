@@ -26,6 +26,8 @@ pub enum ErrorCode {
     AlreadyStarted,
     /// A bound is reached.
     Busy,
+    /// The run's type has no definition here.
+    Unregistered,
     /// The caller gave something that cannot be.
     BadInput,
 }
@@ -44,6 +46,7 @@ impl ErrorCode {
             ErrorCode::NotFound => "NOT_FOUND",
             ErrorCode::AlreadyStarted => "ALREADY_STARTED",
             ErrorCode::Busy => "BUSY",
+            ErrorCode::Unregistered => "UNREGISTERED",
             ErrorCode::BadInput => "BAD_INPUT",
         }
     }

@@ -505,7 +505,7 @@ impl ForeignEngine {
             )),
             (None, kind) => self.slots.slot(shard, index).ok_or_else(|| {
                 EngineError::new(
-                    ErrorCode::Busy,
+                    ErrorCode::Unregistered,
                     format!("workflow \"{}\" of type \"{kind}\" has no code here to answer a query", run.id),
                 )
             }),

@@ -7,6 +7,8 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod frame;
+#[cfg(test)]
+mod golden;
 mod ids;
 mod records;
 mod varint;

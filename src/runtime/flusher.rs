@@ -36,6 +36,8 @@ pub(super) struct Flusher {
     average_ns: AtomicU64,
     flushes: AtomicU64,
     may_spin: bool,
+    /// A flush takes no time worth handing it over.
+    is_memory: bool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -54,6 +56,7 @@ impl Flusher {
             average_ns: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             may_spin: cores > 2,
+            is_memory,
             thread: Mutex::new(None),
         }
     }
@@ -89,7 +92,7 @@ impl Flusher {
         }
         let average = self.figures().1;
         match self.mode {
-            FlushMode::Inline if average < LEAD_MAX => {
+            FlushMode::Inline if self.is_memory || average < LEAD_MAX => {
                 let begun = Instant::now();
                 match self.log.try_flush() {
                     Some(Ok(_)) => self.measured(begun.elapsed()),

@@ -1,0 +1,132 @@
+//! The bytes of every record, as they are on disk: a change here is a change of the format.
+
+use super::*;
+use proptest::prelude::*;
+
+fn samples() -> Vec<(&'static str, Record<'static>)> {
+    let (run, seq, time_ms) = (RunNo(7), Seq(3), 1_700_000_000_000);
+    let origin = Origin { from: ShardId(2), number: 9 };
+    let caller = Caller { shard: ShardId(1), run: RunNo(4), seq: Seq(2) };
+    let new = NewRun {
+        id: "order-1",
+        kind: "checkout",
+        version: 2,
+        key_root: [5; 16],
+        deadline_ms: Some(time_ms + 1),
+        parent: Some((caller, ParentClose::Cancel)),
+        input: b"{}",
+        actor: Some("ann"),
+    };
+    let child = ChildSpec {
+        id: "c",
+        kind: "pay",
+        version: 1,
+        key_root: [6; 16],
+        timeout_ms: None,
+        parent_close: ParentClose::Abandon,
+        reuse: IdReuse::Reject,
+        conflict: IdConflict::UseExisting,
+        input: b"1",
+    };
+    vec![
+        (
+            "010780a0abfef96207 6f726465722d31 08636865636b6f7574 02 05050505050505050505050505050505 \
+             0182a0abfef962 0101040201 027b7d 0103616e6e 010209",
+            Record::Start { run, time_ms, new, origin: Some(origin) },
+        ),
+        (
+            "02070304706c6179 02 80a0abfef962 00 0474727565",
+            Record::StepDone { run, seq, name: "play", attempt: 2, time_ms, is_failure: false, payload: b"true" },
+        ),
+        (
+            "03070304706c6179 01 80a0abfef962 0184a0abfef962 0165",
+            Record::StepFailed {
+                run,
+                seq,
+                name: "play",
+                attempt: 1,
+                time_ms,
+                retry: Retry::At(time_ms + 2),
+                failure: b"e",
+            },
+        ),
+        ("04070304706c6179 01 80a0abfef962", Record::StepStarted { run, seq, name: "play", attempt: 1, time_ms }),
+        ("050703 01 80a0abfef962 0135", Record::Heartbeat { run, seq, attempt: 1, time_ms, details: b"5" }),
+        ("060703 80a0abfef962", Record::TimerSet { run, seq, due_ms: time_ms }),
+        ("070703 80a0abfef962", Record::TimerFired { run, seq, time_ms }),
+        ("080703 02676f 00", Record::WaitSet { run, seq, name: "go", due_ms: None }),
+        ("090703 0180a0abfef962", Record::ConditionSet { run, seq, due_ms: Some(time_ms) }),
+        (
+            "0a07 80a0abfef962 02676f 0131 010164 00 00",
+            Record::Signal { run, time_ms, name: "go", payload: b"1", dedupe: Some("d"), actor: None, origin: None },
+        ),
+        (
+            "0b0703 0163 03706179 01 06060606060606060606060606060606 00 02 02 02 0131",
+            Record::ChildSet { run, seq, child },
+        ),
+        (
+            "0c0703 0163 0108 00 02676f 0132",
+            Record::SendSet { run, seq, id: "c", target: Some(RunNo(8)), what: Sending::Signal("go", b"2") },
+        ),
+        ("0c0703 0163 00 01 0177", Record::SendSet { run, seq, id: "c", target: None, what: Sending::Cancel("w") }),
+        ("0c0703 0163 00 02", Record::SendSet { run, seq, id: "c", target: None, what: Sending::Watch }),
+        (
+            "0d0703 80a0abfef962 01 0133 0209",
+            Record::ChildDone { run, seq, time_ms, status: Status::Completed, payload: b"3", origin },
+        ),
+        (
+            "0e07 80a0abfef962 0177 00 010209",
+            Record::Cancel { run, time_ms, reason: "w", actor: None, origin: Some(origin) },
+        ),
+        ("0f07 80a0abfef962 0103616e6e", Record::Resumed { run, time_ms, actor: Some("ann") }),
+        (
+            "1007 80a0abfef962 05 00 00 00",
+            Record::Done { run, time_ms, status: Status::TimedOut, payload: b"", actor: None, origin: None },
+        ),
+        ("1107 010402 0209", Record::Watched { run, caller, origin }),
+        ("12 010402 07 0178 0209", Record::Answered { caller, status: Status::Refused, payload: b"x", origin }),
+        ("13 0209", Record::Received { origin }),
+    ]
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn every_record_has_the_bytes_that_it_was_released_with() {
+    for (golden, record) in samples() {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        assert_eq!(hex(&bytes), golden.replace(' ', ""), "{record:?}");
+        assert_eq!(Record::decode(&bytes), Ok(record));
+        for length in 0..bytes.len() {
+            assert!(Record::decode(&bytes[..length]).is_err(), "{record:?} cut to {length}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_are_a_record_in_its_one_writing_or_none(
+        kind in 0u8..24,
+        rest in proptest::collection::vec(any::<u8>(), 0..80),
+    ) {
+        let mut bytes = vec![kind];
+        bytes.extend(rest);
+        if let Ok(record) = Record::decode(&bytes) {
+            let mut again = Vec::new();
+            record.encode(&mut again);
+            prop_assert_eq!(again, bytes);
+        }
+    }
+
+    #[test]
+    fn a_damaged_record_never_panics(sample in 0usize..21, at in 0usize..64, byte: u8) {
+        let mut bytes = Vec::new();
+        samples()[sample].1.encode(&mut bytes);
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        let _ = Record::decode(&bytes);
+    }
+}
