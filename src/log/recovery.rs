@@ -108,9 +108,28 @@ pub(super) fn recover(
         chain: 0,
         store: newest.store,
     };
+    if !clean && !is_newest_empty && !cfg!(fusee_mutant = "header_not_confirmed") {
+        // Its header may be a ghost: what was read survived in memory, not on the device. Once another segment follows,
+        // a header that is missing is damage.
+        confirm(storage, &newest)?;
+    }
     let (segment, chain) = begin(storage, options, header, &tail)?;
     let opened = Opened { created: false, clean, records, torn_bytes, copied, store_id: newest.store };
     Ok(Recovered { segment, chain, last: Lsn(next.0 - 1), older, opened })
+}
+
+/// Writes the header of a segment again, so that it is on the device.
+fn confirm(storage: &dyn Storage, header: &SegmentHeader) -> Result<(), LogError> {
+    let name = segment_name(header.number);
+    let confirmed = (|| {
+        let file = storage.open(&name)?;
+        for offset in HEADER_COPIES {
+            file.write_at(&header.encode(), offset)?;
+        }
+        file.sync()?;
+        storage.sync_directory()
+    })();
+    confirmed.map_err(|error: std::io::Error| LogError::io("write the header of", &name, &error))
 }
 
 fn create(storage: &dyn Storage, options: &LogOptions) -> Result<Recovered, LogError> {

@@ -104,7 +104,8 @@ impl Host {
 
     fn load(&mut self, engine: &ForeignEngine, oracle: &mut Oracle, slot: Slot, text: &str) -> Result<(), Broken> {
         let fields: Vec<&str> = text.split(FIELD).collect();
-        let identity = engine.identity(slot).map_err(|_| "a slot that was just told is dead".to_owned())?;
+        // It may have ended within the tick that tells of it.
+        let Ok(identity) = engine.identity(slot) else { return Ok(()) };
         let run_id = identity.split(FIELD).nth(1).unwrap_or_default().to_owned();
         let (shard, no) = parse_run_id(&run_id).ok_or("a run id cannot be read")?;
         let id = fields[0].to_owned();
@@ -633,7 +634,15 @@ impl Code {
                 Plan::Signal { .. } | Plan::Cancel { .. } => false,
             };
             if !waits_for_somebody {
-                return Err(format!("LAW-8: operation {seq} of {} is open and nothing will end it: {plan:?}", self.id));
+                let (why, records) = engine.group().with(shard, |cell, _| {
+                    let records: Vec<String> =
+                        cell.shard.history(run).map(|entry| format!("{} {:?}", entry.lsn, entry.record)).collect();
+                    (cell.shard.explain(run), records.join("\n"))
+                });
+                return Err(format!(
+                    "LAW-8: operation {seq} of {} is open and nothing will end it: {plan:?}, {why:?}\n{records}",
+                    self.id
+                ));
             }
         }
         Ok(())

@@ -238,6 +238,28 @@ fn a_pause_outlives_the_process_and_so_does_its_end() {
 }
 
 #[test]
+fn a_step_that_cleans_up_after_a_cancel_is_still_paused_after_a_crash() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.step(run, "s").unwrap();
+    assert!(world.retry(run, 1, 1, None));
+    world.cancel("a").unwrap();
+    world.next(run);
+    assert!(!world.shards[0].view(run.1).marks.is_paused, "what was paused is withdrawn");
+    world.step(run, "clean up").unwrap();
+    world.rests(run);
+    assert!(world.retry(run, 2, 1, None));
+    world.crash(run);
+    world.step(run, "s").unwrap();
+    world.next(run);
+    world.step(run, "clean up").unwrap();
+    world.rests(run);
+    assert!(world.shards[0].view(run.1).marks.is_paused);
+    world.resume("a").unwrap();
+    assert_eq!(world.take_attempts(), [(2, 1, false)]);
+}
+
+#[test]
 fn a_resume_is_not_lost_on_a_run_whose_code_is_not_in_memory() {
     let mut world = World::new(1);
     let run = world.started("a");
