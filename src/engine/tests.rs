@@ -484,7 +484,7 @@ fn groups_that_share_shards_over_a_relay_that_loses_and_repeats_apply_each_messa
         let mut count = 0u32;
         let mut loses = || {
             count += 1;
-            count % loses_one_in == 0
+            count.is_multiple_of(loses_one_in)
         };
         for round in 0..60 {
             if round == 10 {

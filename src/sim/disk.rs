@@ -14,6 +14,9 @@ use std::sync::Arc;
 
 const SECTOR: usize = 512;
 
+/// Where the frames of a log file begin.
+const HEAD: usize = crate::record::frame::FRAMES_START as usize;
+
 /// Which calls fail. Chances are one in so many; 0 is never.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
@@ -128,6 +131,44 @@ impl SimDisk {
         if is_power_cut {
             disk.cut_power();
         }
+    }
+
+    /// A copy of what a reader would find, with one bit of a log file flipped or one sector of it zeroed; which, and where.
+    pub(super) fn rotten(&self, rng: &mut Rng) -> Option<(SimDisk, bool, String)> {
+        let rotten = SimDisk::new(rng.fork(0));
+        let mut files: Vec<(String, Vec<u8>, usize)> = Vec::new();
+        for (name, content) in &self.0.lock().names {
+            let bytes = content.lock().cache.clone();
+            let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            files.push((name.clone(), bytes, used));
+        }
+        let logs: Vec<usize> =
+            (0..files.len()).filter(|index| files[*index].0.ends_with(".log") && files[*index].2 > 0).collect();
+        if logs.is_empty() {
+            return None;
+        }
+        let (name, bytes, used) = &mut files[*rng.pick(&logs)];
+        // The head of a file has much room that nothing is in.
+        let from = if *used > HEAD && !rng.one_in(6) { HEAD } else { 0 };
+        let at = from + rng.below((*used - from) as u64) as usize;
+        let is_sector = rng.one_in(3);
+        let place = if is_sector {
+            let from = at / SECTOR * SECTOR;
+            let to = (from + SECTOR).min(bytes.len());
+            bytes[from..to].fill(0);
+            format!("sector at {from} of {name}")
+        } else {
+            bytes[at] ^= 1 << rng.below(8);
+            format!("bit at {at} of {name}")
+        };
+        let mut disk = rotten.0.lock();
+        for (name, bytes, _) in files {
+            let content = Content { device: bytes.clone(), cache: bytes, dirty: BTreeSet::new() };
+            disk.names.insert(name, Arc::new(Mutex::new(content)));
+        }
+        disk.durable_names = disk.names.clone();
+        drop(disk);
+        Some((rotten, is_sector, place))
     }
 
     fn call(&self, call: Call) -> io::Result<()> {

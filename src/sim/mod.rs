@@ -4,7 +4,8 @@
 //! calm end in which everything must finish. [`oracle`] says what must be true all the time. A seed is one thread and
 //! reads no clock and no chance of its own: the same seed does the same again.
 //!
-//! It does not damage what was synced: that the log notices is tested in `log`.
+//! Damage to what was synced is done to copies of the directory, which have to be refused or to hold everything that a
+//! later frame vouches for.
 //!
 //! `cargo test sim` runs a sample, `cargo run --release --features sim --bin sim -- --seeds 20000` a full round;
 //! `FUSEE_SEED=n` runs one seed and prints what happened.

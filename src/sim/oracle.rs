@@ -170,6 +170,22 @@ impl Oracle {
         self.check_facts(&now)
     }
 
+    /// A directory with damage in it has been opened: all of it that a later frame vouches for is there, unchanged.
+    pub(super) fn after_damage(&self, engine: &ForeignEngine, vouched: Lsn) -> Result<(), String> {
+        let Some((before, ..)) = &self.before else { return Ok(()) };
+        let found = Lsn(engine.opened().records);
+        if found < vouched {
+            return Err(format!("records up to {vouched} were vouched for, it opens with {found}"));
+        }
+        let now = images(engine);
+        before.iter().try_for_each(|(place, was)| compare(*place, was, now.get(place), found))
+    }
+
+    /// Whether anything is known that a directory has to have.
+    pub(super) fn knows_before(&self) -> bool {
+        self.before.is_some()
+    }
+
     /// Everything that was told is so.
     fn check_facts(&self, now: &Images) -> Result<(), String> {
         for (fact, _) in &self.facts {

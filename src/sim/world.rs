@@ -8,7 +8,7 @@ use super::rng::{Rng, mix};
 use crate::engine::{Clock, Event, Lsn, Run, StartRequest};
 use crate::engine::{Config, Durability, ErrorCode, EventKind, Events, FIELD, FlushMode, ForeignEngine};
 use crate::log::{LogOptions, LogState};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// What one seed did.
@@ -23,6 +23,8 @@ pub struct Report {
     pub power_cuts: u64,
     pub crashes_in_recovery: u64,
     pub clean_closes: u64,
+    pub damages: u64,
+    pub damages_refused: u64,
     pub failed_calls: u64,
     pub simulated_ms: u64,
     /// Over everything that code and clients saw: equal for two runs of a seed.
@@ -41,6 +43,10 @@ struct Climate {
     crash_in_call: u64,
     /// Recoveries that crash, one in so many; 0: none.
     crash_in_recovery: u64,
+    /// Before one in so many opens a copy of the directory is damaged and opened; 0: never.
+    rot: u64,
+    /// Bytes that may wait for a full disk.
+    staged_bytes_max: usize,
     faults: Faults,
 }
 
@@ -63,12 +69,17 @@ pub(super) struct World {
     oracle: Oracle,
     asks: BTreeMap<u32, Ask>,
     token: u32,
+    /// A frame that is durable says that everything up to here was durable before it; the newest last.
+    vouched: VecDeque<Lsn>,
     /// Programs have code in this process.
     has_code: bool,
     events: Events,
     report: Report,
     trace: Option<Vec<String>>,
 }
+
+/// At most, and one more.
+const FRAMES_IN_A_SECTOR: usize = 8;
 
 const T0: i64 = 1_700_000_000_000;
 
@@ -87,6 +98,7 @@ impl World {
             oracle: Oracle::default(),
             asks: BTreeMap::new(),
             token: 0,
+            vouched: VecDeque::new(),
             has_code: true,
             events: Events::default(),
             report: Report::default(),
@@ -178,8 +190,15 @@ impl World {
     }
 
     fn flush(&mut self) {
+        let before = self.engine().durable();
         self.engine().group().flush();
         let durable = self.engine().durable();
+        if durable > before {
+            self.vouched.push_back(before);
+            if self.vouched.len() > FRAMES_IN_A_SECTOR {
+                self.vouched.pop_front();
+            }
+        }
         self.note(|| format!("flush: {durable}"));
     }
 
@@ -389,7 +408,40 @@ impl World {
             self.disk.die_after(Some(calls));
         }
         self.has_code = !self.rng.one_in(10) || self.host.is_mended;
+        if !dies && self.climate.rot > 0 && self.rng.one_in(self.climate.rot) {
+            self.damage()?;
+        }
         self.try_open()
+    }
+
+    /// Opens a damaged copy of the directory: it has to be noticed, unless it hit only what nothing vouches for.
+    fn damage(&mut self) -> Result<(), Broken> {
+        if !self.oracle.knows_before() {
+            return Ok(());
+        }
+        let Some((disk, is_sector, place)) = self.disk.rotten(&mut self.rng) else { return Ok(()) };
+        self.report.damages += 1;
+        let config = Config { durability: Durability::Custom(Arc::new(disk)), ..self.config() };
+        let opened = ForeignEngine::open(config, Box::new(|| {}));
+        let found = opened.as_ref().map(|engine| engine.opened().records).map_err(ToString::to_string);
+        self.note(|| format!("a copy with a rotten {place} opens as {found:?}"));
+        // A sector may have the frames in it that vouch for one another.
+        let vouched = match is_sector {
+            true if self.vouched.len() < FRAMES_IN_A_SECTOR => None,
+            true => self.vouched.front(),
+            false => self.vouched.back(),
+        };
+        let vouched = vouched.copied().unwrap_or_default();
+        match opened {
+            Ok(engine) => {
+                self.oracle.after_damage(&engine, vouched).map_err(|broken| format!("LAW-10: rotten {place}: {broken}"))
+            }
+            Err(error) if matches!(error.code, ErrorCode::LogCorrupt | ErrorCode::NewerFormat) => {
+                self.report.damages_refused += 1;
+                Ok(())
+            }
+            Err(error) => Err(format!("LAW-10: rotten {place}: {error}")),
+        }
     }
 
     fn try_open(&mut self) -> Result<(), Broken> {
@@ -423,7 +475,8 @@ impl World {
     }
 
     fn config(&self) -> Config {
-        let log = LogOptions { segment_bytes: self.climate.segment_bytes, ..LogOptions::default() };
+        let (segment_bytes, staged_bytes_max) = (self.climate.segment_bytes, self.climate.staged_bytes_max);
+        let log = LogOptions { segment_bytes, staged_bytes_max, ..LogOptions::default() };
         Config {
             shards: self.climate.shards,
             log,
@@ -610,6 +663,8 @@ impl Climate {
             crash: *rng.pick(&[0, 20, 60, 60, 150]),
             crash_in_call: *rng.pick(&[1, 2, 2, 4]),
             crash_in_recovery: *rng.pick(&[0, 0, 2, 4]),
+            rot: *rng.pick(&[0, 2]),
+            staged_bytes_max: *rng.pick(&[300, 4 << 10, 64 << 20]),
             faults,
         }
     }
