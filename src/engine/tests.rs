@@ -517,3 +517,57 @@ fn groups_that_share_shards_over_a_relay_that_loses_and_repeats_apply_each_messa
         }
     }
 }
+
+#[test]
+fn threads_that_work_on_one_shard_lose_no_message_of_it_law_3() {
+    let clock = Clock::virtual_at(1_000);
+    let rig = Rig::open(Config { shards: 2, clock, ..memory() }).unwrap();
+    let group = rig.engine.group();
+    let is_at = |id: &String, shard: u16| crate::record::shard_of(id, 2).0 == shard;
+    let ids = |prefix: char, shard: u16| {
+        (0..).map(move |number| format!("{prefix}{number}")).filter(move |id| is_at(id, shard)).take(400)
+    };
+    let (parents, kids): (Vec<String>, Vec<String>) = (ids('p', 0).collect(), ids('k', 1).collect());
+    let begin = |parent: &str, kid: &str| {
+        group.with(ShardId(0), |cell, work| {
+            let new = crate::record::NewRun {
+                id: parent,
+                kind: "flow",
+                version: 1,
+                key_root: [0; 16],
+                deadline_ms: None,
+                parent: None,
+                input: b"",
+                actor: None,
+            };
+            let command = crate::machine::StartCommand { new, reuse: IdReuse::Allow, conflict: IdConflict::Fail };
+            let run = cell.shard.start(work, command).unwrap().run;
+            cell.shard.load(run).unwrap();
+            cell.shard.quiescent(work, run).unwrap();
+            let child = ChildSpec {
+                id: kid,
+                kind: "flow",
+                version: 1,
+                key_root: [0; 16],
+                timeout_ms: None,
+                parent_close: ParentClose::Terminate,
+                reuse: IdReuse::Allow,
+                conflict: IdConflict::Fail,
+                input: b"",
+            };
+            cell.shard.open_child(work, run, Seq(1), child).unwrap();
+        });
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (parents, kids) = (&parents, &kids);
+            scope.spawn(move || {
+                for index in (thread..400).step_by(4) {
+                    begin(&parents[index], &kids[index]);
+                }
+            });
+        }
+    });
+    let started = group.with(ShardId(1), |cell, _| cell.shard.open_count());
+    assert_eq!(started, 400);
+}

@@ -364,7 +364,7 @@ impl Group {
             Effect::Dropped(run) => cell.events.push_back(HostEvent::Dropped(run)),
             Effect::Stuck(run) => cell.events.push_back(HostEvent::Stuck(run)),
             Effect::Post(message) => {
-                if self.relay.as_ref().is_some_and(|relay| relay.is_remote(message.to)) {
+                if self.is_remote(message.to) {
                     cell.held.hold(message.lsn, Output::Remote(message));
                 } else if !cfg!(fusee_mutant = "outbox_entry_dropped") {
                     outgoing.push_back(message);
@@ -389,12 +389,25 @@ impl Group {
     }
 
     fn receive_into(&self, message: &Message, outgoing: &mut VecDeque<Message>) {
-        self.visit_into(message.to, outgoing, |cell, work| {
-            if cell.shard.handle_message(work, message) {
-                let applied = Output::Applied { sender: message.from, number: message.number };
-                cell.held.hold(cell.shard.last(), applied);
+        let missing = self.visit_into(message.to, outgoing, |cell, work| {
+            if !cell.shard.handle_message(work, message) {
+                return Some(cell.shard.applied_from(message.from) + 1);
             }
+            let applied = Output::Applied { sender: message.from, number: message.number };
+            cell.held.hold(cell.shard.last(), applied);
+            None
         });
+        if let Some(first) = missing.filter(|_| !self.is_remote(message.from)) {
+            // Another thread took the one before it from the sender and has not come here yet: the sender knows them all.
+            let is_missing = |waiting: &Message| waiting.to == message.to && waiting.number >= first;
+            outgoing.extend(
+                self.visit(message.from, |cell, _| cell.shard.unacknowledged().filter(is_missing).collect::<Vec<_>>()),
+            );
+        }
+    }
+
+    fn is_remote(&self, shard: ShardId) -> bool {
+        self.relay.as_ref().is_some_and(|relay| relay.is_remote(shard))
     }
 
     /// A shard of another process has a message of ours on disk.
