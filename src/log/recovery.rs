@@ -108,6 +108,8 @@ pub(super) fn recover(
         chain: 0,
         store: newest.store,
     };
+    // A file that an open before this one took away may come back, after the one before it is taken away below.
+    storage.sync_directory().map_err(|error| LogError::io("sync", "the directory", &error))?;
     if !clean && !is_newest_empty && !cfg!(fusee_mutant = "header_not_confirmed") {
         // Its header may be a ghost: what was read survived in memory, not on the device. Once another segment follows,
         // a header that is missing is damage.
@@ -126,8 +128,7 @@ fn confirm(storage: &dyn Storage, header: &SegmentHeader) -> Result<(), LogError
         for offset in HEADER_COPIES {
             file.write_at(&header.encode(), offset)?;
         }
-        file.sync()?;
-        storage.sync_directory()
+        file.sync()
     })();
     confirmed.map_err(|error: std::io::Error| LogError::io("write the header of", &name, &error))
 }

@@ -43,6 +43,8 @@ struct Disk {
     calls: u64,
     /// The process dies at this call.
     dies_at: Option<u64>,
+    /// This call fails, and no other.
+    fails_at: Option<u64>,
     is_dead: bool,
     full_until: u64,
     errors: u64,
@@ -90,6 +92,7 @@ impl SimDisk {
             faults: Faults::default(),
             calls: 0,
             dies_at: None,
+            fails_at: None,
             is_dead: false,
             full_until: 0,
             errors: 0,
@@ -111,6 +114,12 @@ impl SimDisk {
         disk.dies_at = calls.map(|calls| disk.calls + calls);
     }
 
+    /// The `calls`-th call from now fails, 1 is the next one, whatever it is.
+    pub fn fail_after(&self, calls: u64) {
+        let mut disk = self.0.lock();
+        disk.fails_at = Some(disk.calls + calls);
+    }
+
     /// Whether a call has killed the process.
     #[must_use]
     pub fn is_dead(&self) -> bool {
@@ -127,6 +136,7 @@ impl SimDisk {
         let mut disk = self.0.lock();
         disk.is_dead = false;
         disk.dies_at = None;
+        disk.fails_at = None;
         disk.is_locked = false;
         if is_power_cut {
             disk.cut_power();
@@ -178,6 +188,10 @@ impl SimDisk {
             disk.is_dead = true;
             disk.errors += 1;
             return Err(io::Error::other("the process is dead"));
+        }
+        if disk.fails_at == Some(disk.calls) {
+            disk.errors += 1;
+            return Err(io::Error::other("simulated EIO"));
         }
         let faults = disk.faults;
         if matches!(call, Call::Extend | Call::Name) && faults.full > 0 {
