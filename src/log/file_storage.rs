@@ -1,6 +1,7 @@
 //! A directory of the file system. Modes are explicit, whatever the umask: 0700 and 0600.
 
 use super::LogError;
+use super::direct_file::DirectFile;
 use super::storage::{LockGuard, Storage, StorageFile};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -76,9 +77,10 @@ impl Storage for FileStorage {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let file = self.options().create_new(true).open(self.path.join(name))?;
+        let path = self.path.join(name);
+        let file = self.options().create_new(true).open(&path)?;
         file.set_permissions(Permissions::from_mode(0o600))?;
-        Ok(Box::new(DiskFile::new(file)))
+        Ok(Box::new(DiskFile { direct: DirectFile::open(&path), ..DiskFile::new(file) }))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
@@ -130,13 +132,15 @@ fn host_name() -> String {
 
 struct DiskFile {
     file: File,
+    /// For small durable writes, where the file system has it.
+    direct: Option<DirectFile>,
     /// The kernel or the file system does not know the combined call.
     lacks_combined: AtomicBool,
 }
 
 impl DiskFile {
     fn new(file: File) -> Self {
-        DiskFile { file, lacks_combined: AtomicBool::new(false) }
+        DiskFile { file, direct: None, lacks_combined: AtomicBool::new(false) }
     }
 }
 
@@ -167,20 +171,31 @@ impl StorageFile for DiskFile {
     }
 
     fn write_durably(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let direct =
+            self.direct.as_ref().map_or(Err(io::ErrorKind::Unsupported.into()), |direct| direct.write(bytes, offset));
+        match direct {
+            Ok(written) if written == bytes.len() => return Ok(()),
+            Ok(written) => return self.write_and_sync(&bytes[written..], offset + written as u64),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(error) => return Err(error),
+        }
         if !self.lacks_combined.load(Ordering::Relaxed) {
             match super::system::write_combined(&self.file, bytes, offset) {
                 Ok(written) if written == bytes.len() => return Ok(()),
                 // A short write: the rest goes the other way, and the flush then covers both.
-                Ok(written) => {
-                    self.file.write_all_at(&bytes[written..], offset + written as u64)?;
-                    return self.file.sync_data();
-                }
+                Ok(written) => return self.write_and_sync(&bytes[written..], offset + written as u64),
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                     self.lacks_combined.store(true, Ordering::Relaxed);
                 }
                 Err(error) => return Err(error),
             }
         }
+        self.write_and_sync(bytes, offset)
+    }
+}
+
+impl DiskFile {
+    fn write_and_sync(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)?;
         self.file.sync_data()
     }

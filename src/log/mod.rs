@@ -14,6 +14,7 @@
 //! `tail_not_copied`, `tail_not_cut`, `failed_flush_retried`.
 
 mod appender;
+mod direct_file;
 mod error;
 mod file_storage;
 mod memory_storage;

@@ -32,6 +32,14 @@ pub(super) fn write_combined(file: &File, bytes: &[u8], offset: u64) -> io::Resu
     }
 }
 
+/// What opens a file for writes that go around the cache; `None` where the system has no such flag.
+pub(super) fn direct_flag() -> Option<i32> {
+    #[cfg(target_os = "linux")]
+    return Some(libc::O_DIRECT);
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// Nothing of the kind here.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn write_combined(_file: &File, _bytes: &[u8], _offset: u64) -> io::Result<usize> {

@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 const SHARD: Source = Source::Shard(ShardId(2));
 
+/// Bytes of a frame of [`small_store`], its zeros at the end aside.
+const FRAME_BYTES: u64 = 86;
+
 fn small() -> LogOptions {
     LogOptions { segment_bytes: 8 << 10, ..LogOptions::default() }
 }
@@ -124,7 +127,8 @@ fn every_flipped_bit_is_reported_or_hits_only_what_no_later_frame_vouches_for_la
     let mut outcomes = (0, 0, 0);
     for name in memory.list().unwrap() {
         let is_last = name == "000000000002.log";
-        for offset in (0..64).chain(2048..2112).chain(4096..4096 + 5 * 88) {
+        let frames = (0..5).flat_map(|frame| 4096 + frame * 512..4096 + frame * 512 + FRAME_BYTES);
+        for offset in (0..64).chain(2048..2112).chain(frames) {
             for bit in 0..8 {
                 let damaged = copy(&memory);
                 let file = damaged.open(&name).unwrap();
@@ -165,11 +169,11 @@ fn a_missing_segment_is_damage_and_not_a_shorter_log_law_10() {
 fn a_torn_last_frame_is_put_aside_and_what_came_before_is_kept_rule_r4() {
     let (memory, all) = small_store();
     // The second segment begins with a copy of the record that no frame of the first one vouches for.
-    let (frame, last_frame) = (88, 4096 + 4 * 88);
-    for keep in (0..frame).step_by(8) {
+    let last_frame = 4096 + 4 * 512;
+    for keep in (0..FRAME_BYTES).step_by(8) {
         let torn = copy(&memory);
         let file = torn.open("000000000002.log").unwrap();
-        file.write_durably(&vec![0; frame - keep], last_frame + keep as u64).unwrap();
+        file.write_durably(&vec![0; (FRAME_BYTES - keep) as usize], last_frame + keep).unwrap();
         assert_eq!(open_damaged(torn.clone()).unwrap(), all[..all.len() - 1], "{keep} bytes of it");
         let is_aside = torn.list().unwrap().iter().any(|name| name.starts_with("quarantine-"));
         assert_eq!(is_aside, keep > 0);

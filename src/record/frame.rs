@@ -4,7 +4,7 @@
 //! segment   header | zeros | header | zeros ...4096 | frame | frame | ... | zeros
 //! header    magic 8 | format 4 | checksum 4 | number 8 | epoch 8 | first LSN 8 | chain 4 | 0 4 | store id 16
 //! frame     magic 4 | header checksum 4 | segment 8 | epoch 8 | first LSN 8 | watermark 8
-//!           | count 4 | length 4 | chain 4 | payload checksum 4 | store 4 | flags 4 | payload | zeros to 8
+//!           | count 4 | length 4 | chain 4 | payload checksum 4 | store 4 | flags 4 | payload | zeros to 512
 //! payload   for each record: length, source (varints), bytes
 //! ```
 //!
@@ -28,8 +28,9 @@ pub const SEGMENT_HEADER_BYTES: usize = 64;
 /// Bytes of a frame's header.
 pub const FRAME_HEADER_BYTES: usize = 64;
 
-/// Frames begin at multiples of this.
-pub const FRAME_ALIGN: u64 = 8;
+/// Frames begin at multiples of this: the smallest sector of a disk. A write that is torn in a sector then harms no frame
+/// that was acknowledged before, and the system can hand whole sectors to the device without copying them first.
+pub const FRAME_ALIGN: u64 = 512;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"fuseelog";
 const FRAME_MAGIC: [u8; 4] = *b"fsfr";
