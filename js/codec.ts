@@ -19,8 +19,9 @@
  * A text has no control characters below U+0020 and no lone surrogates. What cannot be written is refused with the path
  * to it. It does not know what a value is for, or where texts go.
  */
+import { copyJson, NOT_JSON } from './codec/copy.js';
 import { read } from './codec/read.js';
-import { write, writeLeniently } from './codec/write.js';
+import { write, writeLeniently, writeMarked } from './codec/write.js';
 
 const UNDEFINED = '{"$":["u"]}';
 
@@ -40,9 +41,10 @@ export function decode(text: string): unknown {
  */
 export function passThrough(value: unknown): { readonly text: string; readonly value: unknown } {
   if (value === undefined) return { text: UNDEFINED, value };
-  const text = write(value);
-  // Most results are small: a text or a flag needs no reading back.
-  return { text, value: typeof value === 'string' || typeof value === 'boolean' ? value : read(text) };
+  const copy = copyJson(value);
+  if (copy !== NOT_JSON) return { text: JSON.stringify(copy), value: copy };
+  const text = writeMarked(value);
+  return { text, value: read(text) };
 }
 
 /** Text of what was thrown, whatever it is. What cannot be written is described. Never throws. */

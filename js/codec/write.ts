@@ -1,6 +1,7 @@
 /**
  * Values to texts. See js/codec.ts for the form.
  */
+import { copyJson, NOT_JSON } from './copy.js';
 import { isError, isPlain, tagOf } from './kinds.js';
 
 /** Values nested deeper than this are refused, before the stack is. */
@@ -12,7 +13,12 @@ const ERROR_FIELDS = new Set(['name', 'message', 'stack']);
 
 /** Text of a value. @throws TypeError that names the path to what cannot be written */
 export function write(value: unknown): string {
-  if (isJson(value, 0)) return JSON.stringify(value);
+  const copy = copyJson(value);
+  return copy === NOT_JSON ? writeMarked(value) : JSON.stringify(copy);
+}
+
+/** Text of a value that JSON has no word for. @throws TypeError that names the path to what cannot be written */
+export function writeMarked(value: unknown): string {
   return new Writer(false).whole(value);
 }
 
@@ -24,24 +30,6 @@ export function writeLeniently(value: unknown): string {
     // A getter or a toJSON that throws, a proxy that was revoked.
     return JSON.stringify(`something that cannot be read: ${messageOf(broken)}`);
   }
-}
-
-/** Whether `JSON.stringify` writes the value so that nothing of it is lost. */
-function isJson(value: unknown, depth: number): boolean {
-  if (typeof value === 'string' || typeof value === 'boolean') return true;
-  if (typeof value === 'number') return Number.isFinite(value) && !Object.is(value, -0);
-  if (typeof value !== 'object') return false;
-  if (value === null) return true;
-  if (depth > 32) return false;
-  if (Array.isArray(value)) {
-    for (let index = 0; index < value.length; index += 1) if (!isJson(value[index], depth + 1)) return false;
-    return Object.keys(value).length === value.length && !('toJSON' in value);
-  }
-  if (!isPlain(value) || 'toJSON' in value || Object.prototype.hasOwnProperty.call(value, '$')) return false;
-  for (const name of Object.keys(value)) {
-    if (!isJson((value as { readonly [name: string]: unknown })[name], depth + 1)) return false;
-  }
-  return true;
 }
 
 /** Writes one value with everything in it. */

@@ -15,7 +15,7 @@ import { afterFailure, FINAL, PAUSE } from './retry.js';
 
 /** What bodies need of the engine. */
 export interface BodyVerbs {
-  complete(slot: number, seq: number, attempt: number, payload: string): number;
+  complete(slot: number, seq: number, attempt: number, payload: string, takes: number): number;
   fail(slot: number, seq: number, attempt: number, failure: string, retryDelayMs: number): number;
   heartbeat(slot: number, seq: number, attempt: number, payload: string): void;
   armAttempt(slot: number, seq: number, attempt: number, timeoutMs: number, heartbeatMs: number): void;
@@ -36,9 +36,16 @@ export interface BodyOwner {
   replacement(step: StepOp): ((attempt: number) => unknown) | undefined;
   /** A run has a delivery. */
   ready(run: Run): void;
-  /** An outcome waits to be recorded. */
+  /** A run has one delivery, which was taken. */
+  readyTaken(run: Run): void;
+  /** The engine may have events. */
   wake(): void;
+  /** An outcome waits to be recorded. */
+  wakeLater(): void;
 }
+
+/** Answer of `complete`: the result is the run's next delivery, and was taken. */
+const TAKEN = 1;
 
 /** So many bodies start one after the other before anything else may happen. */
 const BATCH_MAX = 256;
@@ -59,18 +66,8 @@ export class Bodies implements HeartbeatSink {
     private readonly owner: BodyOwner,
   ) {}
 
-  /** Bodies that wait for their gates. */
-  get waiting(): number {
-    return this.gated.length - this.head;
-  }
-
   get hasFinished(): boolean {
     return this.finished.length > 0;
-  }
-
-  /** The gate of the body that has waited longest; 0 if none waits. */
-  get firstGate(): number {
-    return this.gated[this.head]?.gate ?? 0;
   }
 
   /** A body waits for its gate. */
@@ -251,7 +248,7 @@ export class Bodies implements HeartbeatSink {
     attempt.hasFailed = hasFailed;
     attempt.outcome = outcome;
     this.finished.push(attempt);
-    this.owner.wake();
+    this.owner.wakeLater();
   }
 
   private recordResult(attempt: Attempt): void {
@@ -267,10 +264,17 @@ export class Bodies implements HeartbeatSink {
       this.failForGood(step, attempt.attempt, attempt.attempt, new NonRetryableError(message, { cause: error }));
       return;
     }
-    const answer = this.verbs.complete(step.run.slot, step.seq, attempt.attempt, passed.text);
+    const { run, seq } = step;
+    const takes = run.taken === 0 ? 1 : 0;
+    const answer = this.verbs.complete(run.slot, seq, attempt.attempt, passed.text, takes);
     if (answer < 0) return;
     step.result = passed.value;
-    this.owner.ready(step.run);
+    if (answer === TAKEN) {
+      run.taken = seq;
+      this.owner.readyTaken(run);
+    } else {
+      this.owner.ready(run);
+    }
   }
 
   private recordFailure(attempt: Attempt, error: unknown): void {

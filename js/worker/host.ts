@@ -43,10 +43,14 @@ export interface HostSettings {
 export interface TurnOwner {
   /** A run has deliveries. */
   ready(run: Run): void;
+  /** A run has one delivery, which was taken. */
+  readyTaken(run: Run): void;
   /** Its code goes on no more. */
   drop(run: Run): void;
-  /** Something is to be done. */
+  /** Something is to be done, and the engine may have events. */
   wake(): void;
+  /** Something is to be done. */
+  wakeLater(): void;
 }
 
 /** The host of one engine on one thread. */
@@ -188,8 +192,16 @@ export class WorkerHost implements Host, BodyOwner {
     this.turns.ready(run);
   }
 
+  readyTaken(run: Run): void {
+    this.turns.readyTaken(run);
+  }
+
   wake(): void {
     this.turns.wake();
+  }
+
+  wakeLater(): void {
+    this.turns.wakeLater();
   }
 
   /** A run's code breaks a rule, and the engine knows it. */

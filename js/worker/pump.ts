@@ -27,7 +27,7 @@ import { enter, leave, type TurnTaker } from './thread.js';
 export interface PumpVerbs extends HostVerbs {
   quiescent(slot: number): number;
   finish(slot: number, status: number, payload: string): number;
-  idle(gate: number, waiting: number): number;
+  idle(): number;
   tick(heads: Uint32Array): string;
   nextDueMs(): number;
   ackAt(slot: number, token: number): void;
@@ -104,6 +104,11 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   /** Something is to be done. Calls of one macrotask share one pass, and so one flush. */
   wake(): void {
     this.isStirred = true;
+    this.wakeLater();
+  }
+
+  /** The same where nothing happened but what this thread knows. */
+  wakeLater(): void {
     if (this.isActive || this.isScheduled || this.isClosed) return;
     this.isScheduled = true;
     this.primitives.setImmediate(this.takeTurns);
@@ -127,6 +132,11 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   };
 
   ready(run: Run): void {
+    run.hasNews = true;
+    this.readyRuns.push(run);
+  }
+
+  readyTaken(run: Run): void {
     this.readyRuns.push(run);
   }
 
@@ -226,10 +236,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
 
   private pass(): void {
     while (!this.isClosed) {
-      if (this.bodies.hasFinished) {
-        this.isStirred = true;
-        this.bodies.record();
-      }
+      if (this.bodies.hasFinished) this.bodies.record();
       const run = this.readyRuns.shift();
       if (run !== undefined) {
         if (--this.turnsToLook <= 0 && this.yieldIfLate(run)) return;
@@ -269,14 +276,13 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     return true;
   }
 
-  /** @returns whether something can go on because of it */
+  /** Asks for the disk, unless there are events. @returns whether something can go on because of it */
   private flush(): boolean {
-    const gate = this.bodies.firstGate;
-    const durable = this.verbs.idle(gate, this.bodies.waiting);
+    const answer = this.verbs.idle();
+    if (answer % 2 === 1) this.isStirred = true;
+    const durable = Math.floor(answer / 2);
     if (durable <= this.durable) return this.isStirred;
     this.durable = durable;
-    // Whatever was held back for the disk is released as events: answers, and attempts whose start was recorded.
-    this.isStirred = true;
     return true;
   }
 
@@ -303,11 +309,17 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   /** Gives a run its next delivery, if there is one. @returns whether its turn has begun */
   private deliver(run: Run): boolean {
     if (run.isDead) return false;
+    if (run.taken > 0) {
+      this.beginTurn(run);
+      run.deliverTaken();
+      return true;
+    }
     const delivery = this.verbs.quiescent(run.slot);
     if (delivery > 0) {
+      run.hasNews = (delivery & 16) === 0;
       this.beginTurn(run);
       try {
-        run.deliver(delivery & 15, delivery >>> 4);
+        run.deliver(delivery & 15, Math.floor(delivery / 32));
       } catch (error) {
         this.host.stuck(run, `what was recorded cannot be read: ${String(error)}`);
       }
@@ -322,7 +334,6 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   private beginTurn(run: Run): void {
     this.host.current = run;
     this.turnOf = run;
-    this.isStirred = true;
     void DRAINED.then(this.armEndOfTurn);
   }
 
@@ -354,6 +365,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
         return true;
       }
     }
+    if (!run.hasNews && run.taken === 0 && !run.waitsOutside) return false;
     this.inARow += 1;
     if (this.inARow >= DELIVERIES_IN_A_ROW || --this.turnsToLook <= 0 || this.bodies.hasFinished) {
       this.ready(run);

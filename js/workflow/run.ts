@@ -31,7 +31,7 @@ import {
   WAIT_TIMED_OUT,
   type Host,
 } from './host.js';
-import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, WaitOp, type Op } from './operations.js';
+import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, WaitOp } from './operations.js';
 import type { StepNames } from './step-names.js';
 
 /** What the function of a workflow is given to `workflow()` as. */
@@ -54,6 +54,10 @@ export class Run extends PendingOps {
   isDead = false;
   /** It is in the queue of runs that have deliveries. */
   isReady = false;
+  /** The step whose result was taken as its next delivery and waits for its turn; 0: none. */
+  taken = 0;
+  /** More may be recorded than its code was handed. */
+  hasNews = false;
   /** What it waits for that is a predicate, in call order. */
   conditions: ConditionOp[] | null = null;
   /** Set when the function has returned or thrown; the end of the turn records it. */
@@ -127,6 +131,15 @@ export class Run extends PendingOps {
     return this.outcome === null && this.pendingCount === 0;
   }
 
+  /** Hands the code the result that was taken. Call it only within a turn of this run. */
+  deliverTaken(): void {
+    const seq = this.taken;
+    this.taken = 0;
+    this.timeMs = -1;
+    const op = this.takePending(seq);
+    if (op instanceof StepOp) op.resolve(op.result);
+  }
+
   /** Hands a delivery to the code. Call it only within a turn of this run. */
   deliver(kind: number, seq: number): void {
     this.timeMs = -1;
@@ -135,28 +148,28 @@ export class Run extends PendingOps {
         this.launch();
         break;
       case STEP_COMPLETED: {
-        const op = this.taken(seq);
+        const op = this.takePending(seq);
         if (op instanceof StepOp) op.resolve(op.result === NOTHING ? decode(this.payload()) : op.result);
         break;
       }
       case STEP_FAILED:
-        this.taken(seq)?.reject(decodeFailure(this.payload()));
+        this.takePending(seq)?.reject(decodeFailure(this.payload()));
         break;
       case TIMER_FIRED:
-        this.taken(seq)?.resolve(undefined);
+        this.takePending(seq)?.resolve(undefined);
         break;
       case WAIT_GOT_VALUE: {
-        const op = this.taken(seq);
+        const op = this.takePending(seq);
         if (op instanceof WaitOp) op.take(decode(this.payload()));
         break;
       }
       case WAIT_TIMED_OUT: {
-        const op = this.taken(seq);
+        const op = this.takePending(seq);
         if (op instanceof WaitOp) op.resolve(op.orElse);
         break;
       }
       case CONDITION_TIMED_OUT: {
-        const op = this.taken(seq);
+        const op = this.takePending(seq);
         if (op instanceof ConditionOp) {
           this.dropCondition(op);
           op.resolve(false);
@@ -164,7 +177,7 @@ export class Run extends PendingOps {
         break;
       }
       case RUN_ENDED: {
-        const op = this.taken(seq);
+        const op = this.takePending(seq);
         if (op instanceof EndOp) this.settleEnd(op, this.payload());
         break;
       }
@@ -236,10 +249,6 @@ export class Run extends PendingOps {
     if (this.isDead) return;
     if (this.host.current === this) this.outcome = { hasFailed, value };
     else this.host.outOfTurn(this, hasFailed ? 'throw' : 'return');
-  }
-
-  private taken(seq: number): Op | undefined {
-    return this.takePending(seq);
   }
 
   private payload(): string {

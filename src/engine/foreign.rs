@@ -198,25 +198,34 @@ impl ForeignEngine {
         self.group.durable()
     }
 
-    /// The host has nothing else to do: writes what is staged, on this thread or on the log's, by flush mode. Returns
-    /// what is durable now. If more is waited for, `notify` will be called.
-    pub fn idle(&mut self) -> Lsn {
-        let durable = self.group.idle();
-        if matches!(self.group.log_state(), LogState::Poisoned(_)) {
-            if !self.has_failed {
-                // The next tick says so; nothing else would make the host ask for one.
-                (self.waker.notify)();
-            }
-        } else if durable < self.group.last() {
-            self.waker.is_armed.store(true, Ordering::Release);
-            // What became durable before the waker was armed woke nobody.
-            let now = self.group.durable();
-            if now > durable {
-                self.waker.is_armed.store(false, Ordering::Release);
-                return now;
-            }
+    /// The host has nothing else to do but what a tick may have for it. If that is something, it is said at once; else
+    /// what is staged is written, on this thread or on the log's, by flush mode. Answers with what is durable now, and
+    /// whether the next tick has something. If more is waited for, `notify` will be called.
+    pub fn idle(&mut self) -> (Lsn, bool) {
+        if self.needs_tick() {
+            return (self.group.durable(), true);
         }
-        durable
+        let durable = self.flush();
+        (durable, self.needs_tick())
+    }
+
+    fn needs_tick(&self) -> bool {
+        let has_failed = !self.has_failed && matches!(self.group.log_state(), LogState::Poisoned(_));
+        has_failed || self.shard_ids().any(|shard| self.group.needs_tick(shard))
+    }
+
+    fn flush(&self) -> Lsn {
+        let durable = self.group.idle();
+        if durable >= self.group.last() || matches!(self.group.log_state(), LogState::Poisoned(_)) {
+            return durable;
+        }
+        self.waker.is_armed.store(true, Ordering::Release);
+        // What became durable before the waker was armed woke nobody.
+        let now = self.group.durable();
+        if now > durable {
+            self.waker.is_armed.store(false, Ordering::Release);
+        }
+        now
     }
 
     /// Time until something falls due, in ms; `None`: nothing will. On a full disk the next try to write counts.
@@ -251,14 +260,14 @@ impl ForeignEngine {
                     has_more |= self.tick_shard(shard, events);
                 }
             }
-            if has_more || !self.shard_ids().any(|shard| self.group.needs_tick(shard)) {
+            if has_more || !self.needs_tick() {
                 break;
             }
         }
         if has_more {
             self.first = (self.first + 1) % count;
         }
-        has_more || self.shard_ids().any(|shard| self.group.needs_tick(shard))
+        has_more || self.needs_tick()
     }
 
     fn check_health(&mut self, events: &mut Events) {

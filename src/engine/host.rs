@@ -15,6 +15,18 @@ const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 /// The answer to a step: the LSN to wait for, or that its attempt comes as an event.
 pub type StepAnswer = OpenedStep;
 
+/// The answer to the result of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completed {
+    /// The attempt does not count any more.
+    Stale,
+    /// It is recorded.
+    Recorded,
+    /// It is recorded, and it is the run's next delivery, the last one so far. The run may end from outside before its
+    /// turn: its code then goes on to its next verb, which says so.
+    Taken,
+}
+
 /// All slots of a host.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
@@ -184,10 +196,30 @@ impl ForeignEngine {
         })
     }
 
-    /// A step's body returned. The host looks at the run by itself: it is told of no delivery. An attempt that does not count any more changes nothing.
-    pub fn complete(&mut self, slot: Slot, seq: Seq, attempt: u32, payload: &[u8]) -> Result<bool, Halt> {
+    /// A step's body returned. The host looks at the run by itself: it is told of no delivery. An attempt that does not
+    /// count any more changes nothing. With `takes` the result is taken as by [`ForeignEngine::quiescent`] if it is what
+    /// comes next: the run's code must have come to rest, and nothing taken before may wait for its turn.
+    pub fn complete(
+        &mut self,
+        slot: Slot,
+        seq: Seq,
+        attempt: u32,
+        payload: &[u8],
+        takes: bool,
+    ) -> Result<Completed, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.own(shard, run, |cell, work| cell.shard.complete(work, run, seq, attempt, payload)))
+        let completed = self.own(shard, run, |cell, work| {
+            let is_next = takes && cell.shard.has_seen_all(run);
+            if !cell.shard.complete(work, run, seq, attempt, payload) {
+                return Completed::Stale;
+            }
+            let taken = if is_next { cell.shard.quiescent(work, run) } else { None };
+            taken.map_or(Completed::Recorded, |_| Completed::Taken)
+        });
+        if completed == Completed::Taken {
+            self.group.appended();
+        }
+        Ok(completed)
     }
 
     /// A step's body failed for good. An attempt that does not count any more changes nothing.

@@ -17,7 +17,7 @@ pub use config::{Config, Durability};
 pub use error::{EngineError, ErrorCode};
 pub use events::{Event, EventKind, Events, FIELD, ROW};
 pub use foreign::{ForeignEngine, Run, StartRequest, idempotency_key};
-pub use host::{Slot, StepAnswer};
+pub use host::{Completed, Slot, StepAnswer};
 pub use rewind::Past;
 
 pub use crate::log::MemoryStorage;

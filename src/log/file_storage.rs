@@ -171,8 +171,10 @@ impl StorageFile for DiskFile {
     }
 
     fn write_durably(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let direct =
-            self.direct.as_ref().map_or(Err(io::ErrorKind::Unsupported.into()), |direct| direct.write(bytes, offset));
+        let direct = match &self.direct {
+            Some(direct) => direct.write(bytes, offset),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        };
         match direct {
             Ok(written) if written == bytes.len() => return Ok(()),
             Ok(written) => return self.write_and_sync(&bytes[written..], offset + written as u64),

@@ -14,6 +14,9 @@ pub struct Delivery {
     pub kind: DeliveryKind,
     /// The operation that it settles; 0 for the start and for a cancel.
     pub seq: Seq,
+    /// Nothing is recorded behind it: the host need not come back at the end of the turn unless it is woken, or the code
+    /// waits for nothing that could be recorded.
+    pub is_last: bool,
 }
 
 /// What happened to an operation, or to the run.
@@ -55,6 +58,8 @@ pub enum OpenedStep {
     Run(Lsn),
     /// An [`Effect::Attempt`] or a delivery will come.
     Later,
+    /// Its result is recorded and comes as a delivery; no body will run.
+    Recorded,
 }
 
 /// The answer to a verb of running code.
@@ -121,7 +126,7 @@ impl Shard {
     pub fn quiescent(&mut self, work: &mut Work<'_>, run: RunIx) -> Option<Delivery> {
         let open = self.open_mut(run)?;
         match open.code {
-            Code::Idle | Code::InTurn => open.code = Code::Idle,
+            Code::Idle | Code::InTurn | Code::InLastTurn => open.code = Code::Idle,
             Code::Absent | Code::Stuck(_) => return None,
         }
         loop {
@@ -148,12 +153,20 @@ impl Shard {
                     let open = self.open_mut(run)?;
                     open.delivered = position;
                     open.turn_ms = open.turn_ms.max(time_ms);
-                    open.code = Code::InTurn;
+                    let is_last = open.cursor >= end && !open.is_replaying();
+                    open.code = if is_last { Code::InLastTurn } else { Code::InTurn };
                     self.metrics.deliveries += 1;
-                    return Some(Delivery { kind, seq });
+                    return Some(Delivery { kind, seq, is_last });
                 }
             }
         }
+    }
+
+    /// Whether the code was handed everything that is recorded.
+    #[must_use]
+    pub fn has_seen_all(&self, run: RunIx) -> bool {
+        let target = self.run(run);
+        target.open().is_some_and(|open| open.cursor == target.journal.end() && !open.is_replaying())
     }
 
     /// Looks at the entry at the cursor, and moves the cursor behind it.
@@ -383,7 +396,11 @@ impl Shard {
         };
         open.ops.insert(seq, Op::Step(step));
         match asked {
-            Asked::Recorded(_) => Ok(OpenedStep::Later),
+            Asked::Recorded(position) => match self.run(run).journal.read(position).0.record {
+                // The first record of a step without a start and a failure is its end.
+                Record::StepDone { .. } => Ok(OpenedStep::Recorded),
+                _ => Ok(OpenedStep::Later),
+            },
             Asked::New if is_replaying => Ok(OpenedStep::Later),
             Asked::New if mode.is_at_most_once => {
                 let no = self.run(run).no;
@@ -540,7 +557,8 @@ impl Shard {
         is_failure: bool,
         payload: &[u8],
     ) -> bool {
-        let Some(name) = self.running(run, seq, attempt) else { return false };
+        // Nobody asks for the name of a step that has its result.
+        let Some(name) = self.running(run, seq, attempt).map(std::mem::take) else { return false };
         let no = self.run(run).no;
         let time_ms = work.now_ms;
         let record = Record::StepDone { run: no, seq, name: &name, attempt, time_ms, is_failure, payload };
@@ -558,7 +576,7 @@ impl Shard {
         retry: Retry,
         failure: &[u8],
     ) -> bool {
-        let Some(name) = self.running(run, seq, attempt) else { return false };
+        let Some(name) = self.running(run, seq, attempt).cloned() else { return false };
         let no = self.run(run).no;
         let record = Record::StepFailed { run: no, seq, name: &name, attempt, time_ms: work.now_ms, retry, failure };
         self.commit(work, Some(run), &record);
@@ -603,20 +621,20 @@ impl Shard {
     }
 
     /// The name of a step, if this attempt of it is the one that counts.
-    fn running(&mut self, run: RunIx, seq: Seq, attempt: u32) -> Option<Box<str>> {
+    fn running(&mut self, run: RunIx, seq: Seq, attempt: u32) -> Option<&mut Box<str>> {
         let open = self.open_mut(run)?;
         if matches!(open.code, Code::Absent | Code::Stuck(_)) {
             return None;
         }
         let step = open.ops.step_mut(seq)?;
         let counts = step.phase == StepPhase::Running && step.attempt == attempt;
-        (counts || cfg!(fusee_mutant = "second_result_accepted")).then(|| step.name.clone())
+        (counts || cfg!(fusee_mutant = "second_result_accepted")).then_some(&mut step.name)
     }
 
     /// The code returned or threw.
     pub fn finish(&mut self, work: &mut Work<'_>, run: RunIx, status: Status, payload: &[u8]) -> Result<(), Halt> {
         let open = self.open_mut(run).ok_or(Halt::Dead)?;
-        if !matches!(open.code, Code::InTurn) {
+        if !open.is_in_turn() {
             return Err(Halt::Dead);
         }
         if let Some(replay) = &open.replay {
@@ -648,7 +666,7 @@ impl Shard {
     pub fn stuck_message(&self, run: RunIx) -> Option<&str> {
         match &self.run(run).open()?.code {
             Code::Stuck(message) => Some(message),
-            Code::Absent | Code::Idle | Code::InTurn => None,
+            Code::Absent | Code::Idle | Code::InTurn | Code::InLastTurn => None,
         }
     }
 
@@ -688,7 +706,7 @@ impl Shard {
         label: impl Fn() -> String,
     ) -> Result<Asked, Halt> {
         let open = self.open_mut(run).ok_or(Halt::Dead)?;
-        if !matches!(open.code, Code::InTurn) {
+        if !open.is_in_turn() {
             return Err(Halt::Dead);
         }
         if seq.0 != open.asked + 1 {

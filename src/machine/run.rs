@@ -89,6 +89,8 @@ pub(crate) enum Code {
     Idle,
     /// Has one and has not come to rest.
     InTurn,
+    /// Has one, behind which nothing was recorded, and is believed to come to rest: its host need not say so.
+    InLastTurn,
     /// Asked for something else than was recorded, or broke a rule; why.
     Stuck(Box<str>),
 }
@@ -128,6 +130,16 @@ impl Run {
 impl OpenRun {
     pub(crate) fn is_replaying(&self) -> bool {
         self.replay.is_some()
+    }
+
+    /// It may ask for something, or end.
+    pub(crate) fn is_in_turn(&self) -> bool {
+        matches!(self.code, Code::InTurn | Code::InLastTurn)
+    }
+
+    /// It waits for a delivery, as far as anybody knows, and will not look for one by itself.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.code, Code::Idle | Code::InLastTurn)
     }
 
     pub(crate) fn is_stuck(&self) -> bool {

@@ -379,13 +379,14 @@ impl Shard {
         }
     }
 
-    /// The entry is none that code could be handed: code that waits at it need not be woken to get past it.
+    /// The entry is none that code could be handed: code that waits at it, or has just asked for it in its last turn, need
+    /// not come to get past it.
     fn pass(&mut self, run: RunIx, entry: u32) {
         let target = self.run_mut(run);
         let end = target.journal.end();
         if let Some(open) = target.open_mut()
             && open.cursor == entry
-            && matches!(open.code, Code::Idle)
+            && open.is_waiting()
             && !open.is_replaying()
         {
             open.cursor = end;
@@ -542,7 +543,7 @@ impl Shard {
     }
 
     fn wake(&mut self, run: RunIx, effects: &mut Option<&mut Vec<Effect>>) {
-        if self.run(run).open().is_some_and(|open| matches!(open.code, Code::Idle)) {
+        if self.run(run).open().is_some_and(OpenRun::is_waiting) {
             push(effects, Effect::Wake(run));
         }
     }
@@ -559,18 +560,18 @@ fn is_passed(record: &Record<'_>) -> bool {
     match record {
         Record::StepFailed { .. }
         | Record::StepStarted { .. }
+        | Record::TimerSet { .. }
+        | Record::WaitSet { .. }
+        | Record::ConditionSet { .. }
+        | Record::ChildSet { .. }
+        | Record::SendSet { .. }
         | Record::Heartbeat { .. }
         | Record::Resumed { .. }
         | Record::Watched { .. } => true,
         Record::Start { .. }
         | Record::StepDone { .. }
-        | Record::TimerSet { .. }
         | Record::TimerFired { .. }
-        | Record::WaitSet { .. }
-        | Record::ConditionSet { .. }
         | Record::Signal { .. }
-        | Record::ChildSet { .. }
-        | Record::SendSet { .. }
         | Record::ChildDone { .. }
         | Record::Cancel { .. }
         | Record::Done { .. }

@@ -156,8 +156,9 @@ impl Shard {
             Code::Stuck(message) => return Explanation::Stuck(message.to_string()),
             Code::Absent => return Explanation::Absent,
             Code::InTurn => return Explanation::Running,
-            Code::Idle if open.cursor < target.journal.end() => return Explanation::Running,
-            Code::Idle => {}
+            Code::InLastTurn if open.ops.is_empty() => return Explanation::Running,
+            Code::Idle | Code::InLastTurn if open.cursor < target.journal.end() => return Explanation::Running,
+            Code::Idle | Code::InLastTurn => {}
         }
         let reasons = open.ops.iter().map(|(_, op)| match op {
             Op::Step(step) => match step.phase {
@@ -183,10 +184,10 @@ impl Shard {
         for (index, target) in self.runs.iter().enumerate() {
             let run = RunIx(index as u32);
             let Some(open) = target.open() else { continue };
-            if !matches!(open.code, Code::Idle) || open.cursor < target.journal.end() || open.is_replaying() {
+            if !open.is_waiting() || open.cursor < target.journal.end() || open.is_replaying() {
                 continue;
             }
-            if open.ops.is_empty() {
+            if open.ops.is_empty() && matches!(open.code, Code::Idle) {
                 orphans.push((run, Seq(0)));
             }
             for (seq, op) in open.ops.iter() {

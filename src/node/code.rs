@@ -1,11 +1,11 @@
 //! Verbs of running code, and the turn of events.
 
-use super::export::{DEAD, LATER, Shared, export, halt};
+use super::export::{DEAD, LATER, RECORDED, Shared, export, halt};
 use super::heads::write_heads;
 use super::hot::export_hot;
 use crate::engine::{
-    ChildSpec, Delivery, DeliveryKind, Events, Halt, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Sending, Seq, Slot,
-    Status, StepMode,
+    ChildSpec, Completed, Delivery, DeliveryKind, Events, Halt, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Sending,
+    Seq, Slot, Status, StepMode,
 };
 use crate::node::export::Fault;
 use napi::Env;
@@ -26,6 +26,7 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
         Ok(match shared.borrow_mut().open_step(slot, seq, name, mode) {
             Ok(crate::engine::StepAnswer::Run(Lsn(gate))) => gate as f64,
             Ok(crate::engine::StepAnswer::Later) => LATER,
+            Ok(crate::engine::StepAnswer::Recorded) => RECORDED,
             Err(reason) => halt(reason),
         })
     })?;
@@ -96,7 +97,12 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
         let (slot, seq, attempt) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(2)?);
         let mut payload = payload.borrow_mut();
         call.text(3, &mut payload)?;
-        Ok(counted(shared.borrow_mut().complete(slot, seq, attempt, &payload)))
+        Ok(match shared.borrow_mut().complete(slot, seq, attempt, &payload, call.number(4)? == 1) {
+            Ok(Completed::Taken) => 1.0,
+            Ok(Completed::Recorded) => 0.0,
+            Ok(Completed::Stale) => DEAD,
+            Err(reason) => halt(reason),
+        })
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "fail", move |call| {
@@ -146,7 +152,7 @@ fn export_turns(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Re
     let shared = Rc::clone(engine);
     export_hot(env, object, "quiescent", move |call| {
         Ok(match shared.borrow_mut().quiescent(Slot(call.number(0)?)) {
-            Ok(Some(Delivery { kind, seq })) => f64::from(delivery_code(kind)) + 16.0 * f64::from(seq.0),
+            Ok(Some(delivery)) => delivery_number(delivery),
             Ok(None) => 0.0,
             Err(reason) => halt(reason),
         })
@@ -166,7 +172,10 @@ fn export_turns(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Re
     let shared = Rc::clone(engine);
     export_hot(env, object, "durable", move |_| Ok(shared.borrow().durable().0 as f64))?;
     let shared = Rc::clone(engine);
-    export_hot(env, object, "idle", move |_| Ok(shared.borrow_mut().idle().0 as f64))?;
+    export_hot(env, object, "idle", move |_| {
+        let (Lsn(durable), has_news) = shared.borrow_mut().idle();
+        Ok(2.0 * durable as f64 + f64::from(u8::from(has_news)))
+    })?;
     let shared = Rc::clone(engine);
     export_hot(env, object, "nextDueMs", move |_| Ok(shared.borrow().next_due_ms().map_or(-1.0, |ms| ms as f64)))?;
     let shared = Rc::clone(engine);
@@ -195,6 +204,11 @@ struct Pending {
     list: Vec<crate::engine::Event>,
     next: usize,
     has_more: bool,
+}
+
+/// A delivery in the crossing: its kind, whether it is the last one, its operation.
+fn delivery_number(Delivery { kind, seq, is_last }: Delivery) -> f64 {
+    f64::from(delivery_code(kind) + 16 * u8::from(is_last)) + 32.0 * f64::from(seq.0)
 }
 
 /// The code of a delivery in the crossing.

@@ -12,6 +12,7 @@ use std::rc::Rc;
 pub(super) type Shared = Rc<RefCell<ForeignEngine>>;
 
 /// Codes below zero that verbs of running code answer.
+pub(super) const RECORDED: f64 = -1.0;
 pub(super) const LATER: f64 = -2.0;
 pub(super) const MISMATCH: f64 = -3.0;
 pub(super) const DEAD: f64 = -4.0;

@@ -1,7 +1,7 @@
 //! A shard with what surrounds it while it runs: what it holds back for the disk, what it has to tell its host.
 
 use super::held::Held;
-use crate::machine::{RunIx, Shard};
+use crate::machine::{Effect, RunIx, Shard};
 use crate::record::{Lsn, Seq, ShardId, Status};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -66,6 +66,8 @@ pub struct ShardCell {
     pub shard: Shard,
     /// What waits for the disk.
     pub held: Held<Output>,
+    /// What a piece of work asked for; empty between two of them, kept to save the allocation.
+    pub(super) effects: Vec<Effect>,
     /// For the host, in order.
     pub events: VecDeque<HostEvent>,
     /// Runs whose code should be in memory and is not.
@@ -81,6 +83,7 @@ impl ShardCell {
         ShardCell {
             shard,
             held: Held::default(),
+            effects: Vec::new(),
             events: VecDeque::new(),
             to_load: VecDeque::new(),
             waiters: BTreeMap::new(),

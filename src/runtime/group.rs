@@ -335,14 +335,15 @@ impl Group {
     ) -> R {
         let index = usize::from(shard.0);
         let mut cell = self.shards[index].lock();
-        let mut effects = Vec::new();
+        let mut effects = std::mem::take(&mut cell.effects);
         let mut sink = LogSink { log: &self.log, source: Source::Shard(shard), void: &self.void };
         let mut context = Work { now_ms: self.clock.now_ms(), log: &mut sink, effects: &mut effects };
         let result = work(&mut cell, &mut context);
         let is_changed = !effects.is_empty();
-        for effect in effects {
+        for effect in effects.drain(..) {
             self.route(&mut cell, effect, outgoing);
         }
+        cell.effects = effects;
         self.gauges[index].read(&cell, is_changed);
         result
     }

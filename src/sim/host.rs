@@ -3,7 +3,9 @@
 use super::oracle::{Entry, Oracle};
 use super::program::{Plan, Program, StepPlan};
 use super::rng::{Rng, mix, mix_bytes};
-use crate::engine::{Delivery, DeliveryKind, Event, EventKind, FIELD, ForeignEngine, Halt, Lsn, Slot, StepMode};
+use crate::engine::{
+    Completed, Delivery, DeliveryKind, Event, EventKind, FIELD, ForeignEngine, Halt, Lsn, Slot, StepMode,
+};
 use crate::machine::{OpenedStep, RunIx, Target};
 use crate::record::{ChildSpec, Record, Sending, Seq, ShardId, Status, parse_run_id};
 use std::collections::BTreeMap;
@@ -31,8 +33,12 @@ pub(super) struct Code {
     /// Position in the trace of the run.
     position: usize,
     is_cancelled: bool,
-    /// The code has been asked and there was nothing.
+    /// The code has been asked and there was nothing, or it was told that there is nothing.
     pub(super) is_at_rest: bool,
+    /// What was taken with the result of a step and waits for its turn.
+    taken: Option<Delivery>,
+    /// Something was recorded since the last delivery was taken.
+    has_news: bool,
 }
 
 /// A step body that may run, or runs.
@@ -80,9 +86,7 @@ impl Host {
         match event.kind {
             EventKind::Start => self.load(engine, oracle, slot, &event.text),
             EventKind::Wake => {
-                if let Some(code) = self.codes.get_mut(&slot) {
-                    code.is_at_rest = false;
-                }
+                self.news(slot);
                 Ok(())
             }
             EventKind::Attempt => self.attempt(engine, slot, event.b, &event.text),
@@ -132,6 +136,8 @@ impl Host {
             position: 0,
             is_cancelled: false,
             is_at_rest: false,
+            taken: None,
+            has_news: false,
         };
         self.codes.insert(slot, code);
         Ok(())
@@ -186,7 +192,13 @@ impl Host {
 
     /// One turn of a run. `false`: there was nothing to hand it.
     pub(super) fn turn(&mut self, engine: &mut ForeignEngine, oracle: &mut Oracle, slot: Slot) -> Result<bool, Broken> {
-        let delivery = match engine.quiescent(slot) {
+        let taken = self.codes.get_mut(&slot).and_then(|code| code.taken.take());
+        if taken.is_some() && is_over(engine, self.codes[&slot].place) {
+            // The code would go on to its next verb, and no further.
+            self.drop_code(slot);
+            return Ok(false);
+        }
+        let delivery = match taken.map_or_else(|| engine.quiescent(slot), |taken| Ok(Some(taken))) {
             Ok(Some(delivery)) => delivery,
             Ok(None) => {
                 if let Some(code) = self.codes.get_mut(&slot) {
@@ -197,12 +209,20 @@ impl Host {
             Err(halt) => return self.halted(engine, slot, halt).map(|()| false),
         };
         let mut code = self.codes.remove(&slot).expect("only loaded runs have turns");
+        if taken.is_none() {
+            code.has_news = false;
+        }
         let done = self.deliver(engine, oracle, slot, &mut code, delivery);
         match done {
             Ok(is_over) => {
                 if is_over {
                     self.drop_code(slot);
                 } else {
+                    // Some hosts look all the same.
+                    code.is_at_rest = delivery.is_last
+                        && !code.has_news
+                        && !code.open.is_empty()
+                        && code.deliveries.is_multiple_of(2);
                     self.codes.insert(slot, code);
                 }
                 Ok(true)
@@ -212,6 +232,14 @@ impl Host {
                 self.halted(engine, slot, halt).map(|()| true)
             }
             Err(Stop::Broken(broken)) => Err(broken),
+        }
+    }
+
+    /// There is something for a run's code to look at.
+    fn news(&mut self, slot: Slot) {
+        if let Some(code) = self.codes.get_mut(&slot) {
+            code.is_at_rest = false;
+            code.has_news = true;
         }
     }
 
@@ -457,11 +485,11 @@ impl Host {
     pub(super) fn late_body(&mut self, engine: &mut ForeignEngine, oracle: &mut Oracle) -> Result<bool, Broken> {
         let Some(body) = self.late.pop() else { return Ok(false) };
         let result = format!("late {}", oracle.effect());
-        match engine.complete(body.slot, Seq(body.seq), body.attempt, result.as_bytes()) {
-            Ok(true) => {
+        match engine.complete(body.slot, Seq(body.seq), body.attempt, result.as_bytes(), false) {
+            Ok(Completed::Stale) => Ok(true),
+            Ok(_) => {
                 Err(format!("LAW-7: a result of an attempt that does not count was taken, operation {}", body.seq))
             }
-            Ok(false) => Ok(true),
             Err(halt) => self.halted(engine, body.slot, halt).map(|()| true),
         }
     }
@@ -479,27 +507,38 @@ impl Host {
 
     fn ended(&mut self, engine: &mut ForeignEngine, body: &Body, outcome: Outcome) -> Result<(), Broken> {
         let (slot, seq, attempt) = (body.slot, Seq(body.seq), body.attempt);
-        let taken = match outcome {
-            Outcome::Completed(result) => engine.complete(slot, seq, attempt, result.as_bytes()),
-            Outcome::Failed(text) => engine.fail(slot, seq, attempt, text.as_bytes()),
+        let recorded = match outcome {
+            Outcome::Completed(result) => {
+                let takes =
+                    self.codes.get(&slot).is_some_and(|code| code.taken.is_none() && code.state.is_multiple_of(2));
+                engine.complete(slot, seq, attempt, result.as_bytes(), takes).map(|completed| {
+                    match self.codes.get_mut(&slot).filter(|_| completed == Completed::Taken) {
+                        Some(code) => {
+                            let delivery = Delivery { kind: DeliveryKind::StepCompleted, seq, is_last: true };
+                            (code.taken, code.has_news, code.is_at_rest) = (Some(delivery), false, false);
+                        }
+                        None => self.news(slot),
+                    }
+                })
+            }
+            Outcome::Failed(text) => engine.fail(slot, seq, attempt, text.as_bytes()).map(|_| self.news(slot)),
             Outcome::Retry(after_ms) => {
                 if after_ms.is_none() {
                     // Attempts are counted from 1 again after a pause: what returns late could not be told apart.
                     self.late.retain(|late| late.slot != slot || late.seq != body.seq);
                 }
-                engine.retry(slot, seq, attempt, after_ms, b"again")
+                engine.retry(slot, seq, attempt, after_ms, b"again").map(|_| self.news(slot))
             }
         };
-        match taken {
-            Ok(_) => {
-                if let Some(code) = self.codes.get_mut(&slot) {
-                    code.is_at_rest = false;
-                }
-                Ok(())
-            }
+        match recorded {
+            Ok(()) => Ok(()),
             Err(halt) => self.halted(engine, slot, halt),
         }
     }
+}
+
+fn is_over(engine: &ForeignEngine, (shard, run): (ShardId, RunIx)) -> bool {
+    engine.group().with(shard, |cell, _| cell.shard.outcome(run).is_some())
 }
 
 enum Outcome {

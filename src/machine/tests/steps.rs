@@ -37,13 +37,35 @@ fn results_are_delivered_one_a_turn_in_the_order_of_their_records_law_4() {
     world.rests(run);
     world.crash(run);
     for name in ["x", "y", "z"] {
-        assert_eq!(world.step(run, name), Ok(OpenedStep::Later));
+        assert_eq!(world.step(run, name), Ok(OpenedStep::Recorded));
     }
     let replayed: Vec<_> = std::iter::from_fn(|| world.next(run)).collect();
     assert_eq!(
         replayed,
         [(DeliveryKind::StepCompleted, 3), (DeliveryKind::StepFailed, 1), (DeliveryKind::StepCompleted, 2)]
     );
+}
+
+#[test]
+fn the_last_delivery_says_so_and_its_turn_needs_no_end_law_8() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    let quiescent = |world: &mut World| world.on(run.0, |shard, work| shard.quiescent(work, run.1));
+    world.step(run, "x").unwrap();
+    world.step(run, "y").unwrap();
+    world.rests(run);
+    assert!(world.complete(run, 1, 1, "") && world.complete(run, 2, 1, ""));
+    assert!(!quiescent(&mut world).unwrap().is_last);
+    assert!(quiescent(&mut world).unwrap().is_last);
+    assert_eq!(world.shards[run.0].explain(run.1), Explanation::Running);
+    // What the turn itself records is nothing to come back for.
+    world.wait(run, "go", None).unwrap();
+    assert_eq!(world.shards[run.0].explain(run.1), Explanation::Waiting("signal \"go\"".into()));
+    assert!(world.shards[run.0].orphans().is_empty());
+    world.effects.clear();
+    world.signal("a", "go", "value").unwrap();
+    assert!(matches!(world.effects[..], [(_, Effect::Wake(woken))] if woken == run.1), "its host must come");
+    assert_eq!(world.next(run), Some((DeliveryKind::SignalTaken, 3)));
 }
 
 #[test]
