@@ -69,6 +69,8 @@ export interface Verbs {
   /** Id, run id, type, version, key root, start, parent's run, joined by U+001F; nothing once the run has gone. */
   identity(slot: number): string;
   payload(slot: number): string;
+  /** The result that was delivered last and those recorded right behind it: a JSON array of steps, then of results. */
+  results(slot: number): string;
   turnTime(slot: number): number;
   replaying(slot: number): number;
 }

@@ -32,6 +32,7 @@ import {
   type Host,
 } from './host.js';
 import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, WaitOp } from './operations.js';
+import { ReplayedResults } from './replayed-results.js';
 import type { StepNames } from './step-names.js';
 
 /** What the function of a workflow is given to `workflow()` as. */
@@ -54,6 +55,8 @@ export class Run extends PendingOps {
   isDead = false;
   /** It is in the queue of runs that have deliveries. */
   isReady = false;
+  /** In a replay: results that were read ahead. */
+  private replayed: ReplayedResults | null = null;
   /** The step whose result was taken as its next delivery and waits for its turn; 0: none. */
   taken = 0;
   /** More may be recorded than its code was handed. */
@@ -149,7 +152,7 @@ export class Run extends PendingOps {
         break;
       case STEP_COMPLETED: {
         const op = this.takePending(seq);
-        if (op instanceof StepOp) op.resolve(op.result === NOTHING ? decode(this.payload()) : op.result);
+        if (op instanceof StepOp) op.resolve(op.result === NOTHING ? this.replayedResult(seq) : op.result);
         break;
       }
       case STEP_FAILED:
@@ -253,6 +256,14 @@ export class Run extends PendingOps {
 
   private payload(): string {
     return this.host.verbs.payload(this.slot);
+  }
+
+  private replayedResult(seq: number): unknown {
+    if (this.replayed === null || !this.replayed.find(seq)) {
+      this.replayed = new ReplayedResults(decode(this.host.verbs.results(this.slot)) as unknown[]);
+      if (!this.replayed.find(seq)) throw new Error(`step ${seq} has no result`);
+    }
+    return this.replayed.take();
   }
 
   private settleEnd(op: EndOp, text: string): void {

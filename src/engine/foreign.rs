@@ -748,7 +748,7 @@ fn load(
     let Some(is_replay) = cell.shard.load(run) else { return };
     let slot = slots.take(shard, run);
     let view = cell.shard.view(run);
-    let input = String::from_utf8_lossy(view.input);
+    let input = String::from_utf8_lossy(cell.shard.input(run));
     let text = fields(&[view.id, &hex(&view.key_root), view.kind, &input]);
     events.push(EventKind::Start, slot.0, u32::from(is_replay), text);
 }

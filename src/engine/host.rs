@@ -27,6 +27,10 @@ pub enum Completed {
     Taken,
 }
 
+/// A replay gets so many results in one go, or about so many bytes of them.
+const RESULTS_MAX: usize = 64;
+const RESULTS_BYTES_MAX: usize = 16 << 10;
+
 /// All slots of a host.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
@@ -113,6 +117,27 @@ impl ForeignEngine {
                 None => text.into_owned(),
                 Some(status) => format!("{}{}{text}", status.code(), super::events::FIELD),
             }
+        }))
+    }
+
+    /// The result of the step that was delivered last and those of the steps after it, as far as they follow one another:
+    /// a JSON array of their numbers and then the results. For hosts whose payloads are JSON.
+    pub fn results(&self, slot: Slot) -> Result<String, Halt> {
+        let (shard, run) = self.place(slot)?;
+        Ok(self.group.with(shard, |cell, _| {
+            let results = cell.shard.results(run, RESULTS_MAX, RESULTS_BYTES_MAX);
+            let mut text = String::with_capacity(results.iter().map(|(_, payload)| payload.len() + 8).sum());
+            for (index, (seq, _)) in results.iter().enumerate() {
+                text.push_str(if index == 0 { "[[" } else { "," });
+                text.push_str(&seq.0.to_string());
+            }
+            text.push(']');
+            for (_, payload) in &results {
+                text.push(',');
+                text.push_str(&String::from_utf8_lossy(payload));
+            }
+            text.push(']');
+            text
         }))
     }
 

@@ -74,7 +74,11 @@ pub enum Halt {
 /// What a replay finds recorded under an operation's number.
 enum Asked {
     New,
-    Recorded(u32),
+    /// At this position; `is_result` says that a step had its result at the first attempt, with no record before it.
+    Recorded {
+        position: u32,
+        is_result: bool,
+    },
 }
 
 /// What the walk does with a journal entry.
@@ -396,11 +400,8 @@ impl Shard {
         };
         open.ops.insert(seq, Op::Step(step));
         match asked {
-            Asked::Recorded(position) => match self.run(run).journal.read(position).0.record {
-                // The first record of a step without a start and a failure is its end.
-                Record::StepDone { .. } => Ok(OpenedStep::Recorded),
-                _ => Ok(OpenedStep::Later),
-            },
+            Asked::Recorded { is_result: true, .. } => Ok(OpenedStep::Recorded),
+            Asked::Recorded { is_result: false, .. } => Ok(OpenedStep::Later),
             Asked::New if is_replaying => Ok(OpenedStep::Later),
             Asked::New if mode.is_at_most_once => {
                 let no = self.run(run).no;
@@ -425,7 +426,7 @@ impl Shard {
         let no = self.run(run).no;
         let turn_ms = self.open_mut(run).ok_or(Halt::Dead)?.turn_ms;
         let due_ms = match asked {
-            Asked::Recorded(position) => match self.run(run).journal.read(position).0.record {
+            Asked::Recorded { position, .. } => match self.run(run).journal.read(position).0.record {
                 Record::TimerSet { due_ms, .. } => due_ms,
                 _ => unreachable!("the kind was compared"),
             },
@@ -670,6 +671,22 @@ impl Shard {
         }
     }
 
+    /// The result of the step that was delivered last, and of those whose results follow it without anything between them:
+    /// a replay gets them in one go. At most so many, and about so many bytes.
+    pub fn results(&self, run: RunIx, count_max: usize, bytes_max: usize) -> Vec<(Seq, &[u8])> {
+        let target = self.run(run);
+        let Some(open) = target.open() else { return Vec::new() };
+        let (mut results, mut bytes, mut position) = (Vec::new(), 0, open.delivered);
+        while position < target.journal.end() && results.len() < count_max && bytes < bytes_max {
+            let (entry, next) = target.journal.read(position);
+            let Record::StepDone { seq, payload, is_failure: false, .. } = entry.record else { break };
+            bytes += payload.len();
+            results.push((seq, payload));
+            position = next;
+        }
+        results
+    }
+
     /// The payload of what was delivered last, and for a child's end how it ended.
     #[must_use]
     pub fn payload(&self, run: RunIx) -> (Option<Status>, &[u8]) {
@@ -720,7 +737,8 @@ impl Shard {
         let position = position - 1;
         let record = self.run(run).journal.read(position).0.record;
         if is_same(&record) {
-            return Ok(Asked::Recorded(position));
+            let is_result = matches!(record, Record::StepDone { .. });
+            return Ok(Asked::Recorded { position, is_result });
         }
         let text = format!("operation {}: recorded {}, asked for {}", seq.0, described(&record), label());
         self.stick(work, run, text);
@@ -737,7 +755,7 @@ impl Shard {
         record: impl Fn(crate::record::RunNo, Option<i64>) -> Record<'r>,
     ) -> Result<Option<i64>, Halt> {
         match asked {
-            Asked::Recorded(position) => match self.run(run).journal.read(position).0.record {
+            Asked::Recorded { position, .. } => match self.run(run).journal.read(position).0.record {
                 Record::WaitSet { due_ms, .. } | Record::ConditionSet { due_ms, .. } => Ok(due_ms),
                 _ => unreachable!("the kind was compared"),
             },

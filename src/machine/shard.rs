@@ -124,7 +124,6 @@ pub struct Shard {
     pub(crate) count: u16,
     pub(crate) runs: Vec<Run>,
     by_id: BTreeMap<Box<str>, RunIx>,
-    by_no: BTreeMap<RunNo, RunIx>,
     next_no: u64,
     open_count: usize,
     pub(crate) timers: Timers,
@@ -146,7 +145,6 @@ impl Shard {
             count,
             runs: Vec::new(),
             by_id: BTreeMap::new(),
-            by_no: BTreeMap::new(),
             next_no: 1,
             open_count: 0,
             timers: Timers::default(),
@@ -168,7 +166,7 @@ impl Shard {
                 return Err(RestoreError::Number(*run));
             }
             (Record::Start { .. }, _) | (_, None) => None,
-            (_, Some(no)) => Some(*self.by_no.get(&no).ok_or(RestoreError::UnknownRun(no))?),
+            (_, Some(no)) => Some(self.run_of(no).ok_or(RestoreError::UnknownRun(no))?),
         };
         if let (Record::Done { run: no, .. }, Some(run)) = (&record, run)
             && self.run(run).open().is_none()
@@ -234,7 +232,9 @@ impl Shard {
     }
 
     pub(crate) fn run_of(&self, no: RunNo) -> Option<RunIx> {
-        self.by_no.get(&no).copied()
+        // Numbers are given out from 1 on, without gaps, and every run since the first is in memory.
+        let index = usize::try_from(no.0.checked_sub(1)?).ok()?;
+        (index < self.runs.len()).then_some(RunIx(index as u32))
     }
 
     pub(crate) fn latest_of(&self, id: &str) -> Option<RunIx> {
@@ -410,7 +410,6 @@ impl Shard {
             state: RunState::Open(Box::new(OpenRun { watchers, ..OpenRun::default() })),
         });
         self.by_id.insert(new.id.into(), run);
-        self.by_no.insert(no, run);
         self.next_no = no.0 + 1;
         self.open_count += 1;
         self.metrics.runs_started += 1;
@@ -467,7 +466,7 @@ impl Shard {
 
     fn end(&mut self, run: RunIx, end: End, effects: &mut Option<&mut Vec<Effect>>) {
         let (lsn, status) = (end.lsn, end.status);
-        let (answer, deadline_ms) = (end.payload.clone(), self.run(run).deadline_ms);
+        let deadline_ms = self.run(run).deadline_ms;
         let RunState::Open(open) = std::mem::replace(&mut self.run_mut(run).state, RunState::Ended(end)) else {
             unreachable!("a run ends once: every caller looks first");
         };
@@ -484,7 +483,8 @@ impl Shard {
             self.disarm(run, seq, op);
         }
         for caller in &open.watchers {
-            self.answer(*caller, lsn, status, answer.clone(), effects);
+            let payload = self.run(run).end().map(|end| end.payload.clone()).unwrap_or_default();
+            self.answer(*caller, lsn, status, payload, effects);
         }
         let parent = self.run(run).no;
         for child in open.children.iter().filter(|child| child.close != ParentClose::Abandon) {

@@ -33,8 +33,6 @@ pub struct RunView<'a> {
     pub last: Lsn,
     /// How it ended; empty while it has not.
     pub payload: &'a [u8],
-    /// Encoded input; empty if the journal is not kept any more.
-    pub input: &'a [u8],
 }
 
 /// Why a run is not running.
@@ -102,10 +100,6 @@ impl Shard {
     pub fn view(&self, run: RunIx) -> RunView<'_> {
         let run = self.run(run);
         let end = run.end();
-        let input = match run.journal.entries().next().map(|(_, entry)| entry.record) {
-            Some(crate::record::Record::Start { new, .. }) => new.input,
-            _ => b"",
-        };
         RunView {
             no: run.no,
             id: &run.id,
@@ -122,7 +116,15 @@ impl Shard {
             parent: run.parent.map(|(caller, _)| caller),
             last: run.last,
             payload: end.map_or(b"", |end| &end.payload),
-            input,
+        }
+    }
+
+    /// The encoded input of a run; empty if its journal is not kept any more.
+    #[must_use]
+    pub fn input(&self, run: RunIx) -> &[u8] {
+        match self.run(run).journal.entries().next().map(|(_, entry)| entry.record) {
+            Some(crate::record::Record::Start { new, .. }) => new.input,
+            _ => b"",
         }
     }
 

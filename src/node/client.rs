@@ -2,33 +2,47 @@
 
 use super::code::policies;
 use super::export::{Call, Fault, Shared, export};
+use super::hot::{as_text, export_hot};
 use crate::engine::{FIELD, Filter, Past, ROW, Run, Slot, StartRequest};
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// The texts of a start, kept to save their allocations.
+#[derive(Default)]
+struct StartTexts {
+    id: Vec<u8>,
+    kind: Vec<u8>,
+    input: Vec<u8>,
+    actor: Vec<u8>,
+}
+
 /// Adds the verbs of clients.
 pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
-    export(env, object, "start", move |call| {
-        let (token, result_token) = (call.get(0)?, call.get::<u32>(1)?);
-        let (id, kind, version) = (call.get::<String>(2)?, call.get::<String>(3)?, call.get(4)?);
-        let (input, flags) = (call.get::<String>(5)?, call.get(6)?);
-        let (reuse, conflict) = policies(flags)?;
-        let actor = call.optional_text(8)?;
+    let texts = RefCell::new(StartTexts::default());
+    export_hot(env, object, "start", move |call| {
+        let (token, result_token) = (call.number(0)?, call.number(1)?);
+        let mut texts = texts.borrow_mut();
+        let StartTexts { id, kind, input, actor } = &mut *texts;
+        for (index, text) in [(2, &mut *id), (3, &mut *kind), (5, &mut *input), (8, &mut *actor)] {
+            call.text(index, text)?;
+        }
+        let (reuse, conflict) = policies(call.number(6)?)?;
         let request = StartRequest {
-            id: &id,
-            kind: &kind,
-            version,
-            input: input.as_bytes(),
+            id: as_text(id)?,
+            kind: as_text(kind)?,
+            version: call.number(4)?,
+            input,
             reuse,
             conflict,
             timeout_ms: call.optional_ms(7)?,
-            actor: actor.as_deref(),
+            actor: (!actor.is_empty()).then(|| as_text(actor)).transpose()?,
             result_token: (result_token != 0).then_some(result_token),
         };
-        Ok(shared.borrow_mut().start(token, request)?)
+        shared.borrow_mut().start(token, request)?;
+        Ok(0.0)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "signal", move |call| {

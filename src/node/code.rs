@@ -2,7 +2,7 @@
 
 use super::export::{DEAD, LATER, RECORDED, Shared, export, halt};
 use super::heads::write_heads;
-use super::hot::export_hot;
+use super::hot::{as_text, export_hot};
 use crate::engine::{
     ChildSpec, Completed, Delivery, DeliveryKind, Events, Halt, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Sending,
     Seq, Slot, Status, StepMode,
@@ -21,7 +21,7 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
         let (slot, seq, flags) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(3)?);
         let mut name = name.borrow_mut();
         call.text(2, &mut name)?;
-        let name = text(&name)?;
+        let name = as_text(&name)?;
         let mode = StepMode { is_read_only: flags & 1 != 0, is_at_most_once: flags & 2 != 0 };
         Ok(match shared.borrow_mut().open_step(slot, seq, name, mode) {
             Ok(crate::engine::StepAnswer::Run(Lsn(gate))) => gate as f64,
@@ -131,13 +131,16 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
         Ok(answer(shared.borrow_mut().watch_attempt(slot, seq, attempt, timeout_ms, heartbeat_ms)))
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "finish", move |call| {
-        let (slot, status, payload) = (Slot(call.get(0)?), call.get::<u32>(1)?, call.get::<String>(2)?);
+    let payload = RefCell::new(Vec::new());
+    export_hot(env, object, "finish", move |call| {
+        let (slot, status) = (Slot(call.number(0)?), call.number(1)?);
+        let mut payload = payload.borrow_mut();
+        call.text(2, &mut payload)?;
         let status = u8::try_from(status)
             .ok()
             .and_then(Status::from_code)
             .ok_or_else(|| Fault::bad_input(format!("{status} is no status")))?;
-        Ok(answer(shared.borrow_mut().finish(slot, status, payload.as_bytes())))
+        Ok(answer(shared.borrow_mut().finish(slot, status, &payload)))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "stuck", move |call| {
@@ -159,6 +162,8 @@ fn export_turns(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Re
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "identity", move |call| Ok(shared.borrow().identity(Slot(call.get(0)?)).unwrap_or_default()))?;
+    let shared = Rc::clone(engine);
+    export(env, object, "results", move |call| Ok(shared.borrow().results(Slot(call.get(0)?)).unwrap_or_default()))?;
     let shared = Rc::clone(engine);
     export(env, object, "payload", move |call| Ok(shared.borrow().payload(Slot(call.get(0)?)).unwrap_or_default()))?;
     let shared = Rc::clone(engine);
@@ -224,11 +229,6 @@ fn delivery_code(kind: DeliveryKind) -> u8 {
         DeliveryKind::ChildEnded => 8,
         DeliveryKind::Cancelled => 9,
     }
-}
-
-/// The text that a hot verb was given.
-fn text(bytes: &[u8]) -> Result<&str, Fault> {
-    std::str::from_utf8(bytes).map_err(|_| Fault::bad_input("a name is not valid text"))
 }
 
 fn answer(result: Result<(), Halt>) -> f64 {

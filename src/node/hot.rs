@@ -8,10 +8,13 @@ use napi::{Env, sys};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Most arguments that a hot verb has.
-const ARGUMENTS_MAX: usize = 5;
+const ARGUMENTS_MAX: usize = 9;
 
 /// Texts up to this size are read in one call.
 const TEXT_BYTES: usize = 1_024;
+
+/// A buffer larger than this is not kept for the next call.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// The arguments of a call. Valid only while the call lasts.
 pub(super) struct HotCall {
@@ -29,10 +32,21 @@ impl HotCall {
         self.expect(status, index, "a number").map(|()| value)
     }
 
+    /// An argument that is a number of milliseconds; negative: none.
+    pub(super) fn optional_ms(&self, index: usize) -> Result<Option<i64>, Fault> {
+        let mut value = 0.0;
+        // SAFETY: as for `number`.
+        let status = unsafe { sys::napi_get_value_double(self.env, self.argument(index)?, &mut value) };
+        self.expect(status, index, "a number").map(|()| (value >= 0.0).then_some(value as i64))
+    }
+
     /// An argument that is a text, into a buffer.
     pub(super) fn text(&self, index: usize, into: &mut Vec<u8>) -> Result<(), Fault> {
         let argument = self.argument(index)?;
         into.clear();
+        if into.capacity() > KEPT_BYTES_MAX {
+            *into = Vec::new();
+        }
         into.reserve(TEXT_BYTES);
         let mut written = self.read_text(argument, index, into)?;
         // Short of the room by less than the longest character: there may be more of it.
@@ -74,6 +88,11 @@ impl HotCall {
             Err(Fault::bad_input(format!("argument {} of the engine is not {what}", index + 1)))
         }
     }
+}
+
+/// The text of a buffer that [`HotCall::text`] filled.
+pub(super) fn as_text(bytes: &[u8]) -> Result<&str, Fault> {
+    std::str::from_utf8(bytes).map_err(|_| Fault::bad_input("a text is not valid UTF-8"))
 }
 
 /// Adds a function to an object that answers with a number.
