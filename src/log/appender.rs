@@ -92,6 +92,8 @@ pub struct Log {
     options: LogOptions,
     staging: Mutex<Staging>,
     device: Mutex<Device>,
+    /// One trim at a time, and none over the end; taken before the device, which it does not keep over a sync.
+    trimming: Mutex<()>,
     durable: AtomicU64,
     last: AtomicU64,
     status: AtomicU8,
@@ -126,6 +128,7 @@ impl Log {
             options,
             staging: Mutex::new(Staging { batch: Batch::default(), last }),
             device: Mutex::new(device),
+            trimming: Mutex::new(()),
             durable: AtomicU64::new(last.0),
             last: AtomicU64::new(last.0),
             status: AtomicU8::new(HEALTHY),
@@ -298,6 +301,7 @@ impl Log {
 
     /// Flushes, marks the end as orderly, and lets go of the directory. Everything afterwards is refused.
     pub fn close(&self) -> Result<(), LogError> {
+        let _alone = self.trimming.lock();
         let mut device = self.device.lock();
         let closed = match self.status.load(Ordering::Acquire) {
             CLOSED => return Ok(()),
@@ -316,6 +320,7 @@ impl Log {
 
     /// Lets go of the directory without writing anything: what a killed process leaves.
     pub fn abandon(&self) {
+        let _alone = self.trimming.lock();
         let mut device = self.device.lock();
         self.end(&mut device);
     }
@@ -326,27 +331,43 @@ impl Log {
         self.wake_thread();
     }
 
-    /// Removes whole segments, the oldest first, whose records are all below `below`. Returns how many.
+    /// Removes whole segments, the oldest first, whose records are all below `below`. Returns how many. Each removal is
+    /// durable before the next one begins: a crash may bring back the newest of them, and never leaves a gap.
     pub fn trim(&self, below: Lsn) -> Result<usize, LogError> {
-        let mut device = self.device.lock();
+        let _alone = self.trimming.lock();
+        let storage = Arc::clone(&self.device.lock().storage);
+        let mut removed = 0;
+        while let Some(number) = self.trimmable(below)? {
+            let name = segment_name(number);
+            match storage.remove(&name) {
+                Ok(()) => {}
+                // A removal that was reported as failed has happened after all.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(LogError::io("remove", &name, &error)),
+            }
+            if !cfg!(fusee_mutant = "trim_unsynced")
+                && let Err(error) = storage.sync_directory()
+            {
+                let error = LogError::io("sync", "the directory", &error);
+                self.fail(&error);
+                self.progress();
+                return Err(error);
+            }
+            self.device.lock().older.remove(0);
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    /// The oldest segment, if all its records are below `below`.
+    fn trimmable(&self, below: Lsn) -> Result<Option<u64>, LogError> {
+        let device = self.device.lock();
         if self.status.load(Ordering::Acquire) >= POISONED {
             return Err(self.refusal());
         }
-        let mut removed = 0;
-        while let Some((number, _)) = device.older.first().copied() {
-            let next_first = device.older.get(1).map_or(device.segment.header.first, |(_, first)| *first);
-            if next_first > below {
-                break;
-            }
-            let name = segment_name(number);
-            device.storage.remove(&name).map_err(|error| LogError::io("remove", &name, &error))?;
-            device.older.remove(0);
-            removed += 1;
-        }
-        if removed > 0 {
-            device.storage.sync_directory().map_err(|error| LogError::io("sync", "the directory", &error))?;
-        }
-        Ok(removed)
+        let Some((number, _)) = device.older.first().copied() else { return Ok(None) };
+        let next_first = device.older.get(1).map_or(device.segment.header.first, |(_, first)| *first);
+        Ok((next_first <= below).then_some(number))
     }
 }
 
