@@ -428,7 +428,7 @@ impl Device {
                 self.rotate(options)?;
                 continue;
             }
-            self.segment.write(&self.output)?;
+            self.segment.write(&self.output, watermark)?;
             self.chain = chain;
             self.written = index;
             let last = self.batch.frames[index - 1];
@@ -470,7 +470,7 @@ impl Device {
     fn next_segment(&mut self, first: Lsn, size: u64) -> Result<(), WriteFault> {
         let header = next_header(&self.segment.header, first, self.chain);
         let mut segment = Segment::begin(&*self.storage, header, size)?;
-        segment.complete()?;
+        segment.complete(&*self.storage, Lsn(first.0 - 1)).inspect_err(|_| segment.discard(&*self.storage))?;
         self.older.push((self.segment.header.number, self.segment.header.first));
         self.segment = segment;
         Ok(())
@@ -494,8 +494,9 @@ impl Device {
             is_seal: true,
         };
         let (bytes, checksum) = header.encode();
-        self.segment.write(&bytes)?;
+        self.segment.write(&bytes, durable)?;
         self.chain = checksum;
-        Ok(())
+        // The mark may lie in one sector with the last frame; what is damaged there is missed by the header.
+        self.segment.mark(durable)
     }
 }

@@ -85,6 +85,10 @@ impl Storage for FileStorage {
         Ok(Box::new(DiskFile::new(self.options().open(self.path.join(name))?)))
     }
 
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path.join(from), self.path.join(to))
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         std::fs::remove_file(self.path.join(name))
     }

@@ -11,7 +11,8 @@
 //!   watermark in later frames, and copies what lies past the last watermark before anything rests on it.
 //!
 //! Planted bugs, to test the tests: `RUSTFLAGS='--cfg fusee_mutant="flush_skipped"'`, likewise `watermark_frozen`,
-//! `tail_not_copied`, `tail_not_cut`, `failed_flush_retried`, `trim_unsynced`.
+//! `tail_not_copied`, `tail_not_cut`, `failed_flush_retried`, `segment_named_early`, `truncation_undetected`,
+//! `trim_unsynced`.
 
 mod appender;
 mod error;

@@ -4,7 +4,8 @@
 //! * A segment's frames end where the next segment's first record begins; what lies behind was superseded by a copy.
 //! * In the last segment, the first place that is no frame is the end. If a later frame there knows that more was
 //!   durable, that is damage; else it is a torn tail, whose bytes are put aside.
-//! * A last segment without a header was never completed and is made again, unless a frame in it says otherwise.
+//! * A segment gets its name when it is complete, and its header says how long its file is and what was durable when that
+//!   was written: one without a header, or a last one that is shorter or ends before that record, is damaged.
 //! * Records past the newest watermark may have survived without ever having been flushed. They are copied into the new
 //!   segment, and that is flushed and its header completed, before the log is given out.
 
@@ -74,7 +75,7 @@ pub(super) fn recover(
     options: &LogOptions,
     each: &mut dyn FnMut(Lsn, Source, &[u8]),
 ) -> Result<Recovered, LogError> {
-    let (headers, unfinished) = read_headers(storage)?;
+    let headers = read_headers(storage)?;
     let Some(newest) = headers.last().copied() else { return create(storage, options) };
     let mut walk = Walk {
         options,
@@ -91,7 +92,7 @@ pub(super) fn recover(
         let following = headers.get(index + 1);
         torn_bytes = walk.segment(storage, header, following)?;
     }
-    let is_newest_empty = walk.next == newest.first && headers.len() > 1 && unfinished.is_none() && torn_bytes == 0;
+    let is_newest_empty = walk.next == newest.first && torn_bytes == 0;
     let number = if is_newest_empty { newest.number } else { newest.number + 1 };
     let mut older: Vec<(u64, Lsn)> = headers.iter().map(|header| (header.number, header.first)).collect();
     if is_newest_empty {
@@ -106,37 +107,27 @@ pub(super) fn recover(
         epoch: next_epoch(newest.epoch)?,
         first: tail.first().map_or(next, |frame| frame.first),
         chain: 0,
-        store: newest.store,
+        ..newest
     };
     // A file that an open before this one took away may come back, after the one before it is taken away below.
     storage.sync_directory().map_err(|error| LogError::io("sync", "the directory", &error))?;
-    if !clean && !is_newest_empty && !cfg!(fusee_mutant = "header_not_confirmed") {
-        // Its header may be a ghost: what was read survived in memory, not on the device. Once another segment follows,
-        // a header that is missing is damage.
-        confirm(storage, &newest)?;
-    }
     let (segment, chain) = begin(storage, options, header, &tail)?;
     let opened = Opened { created: false, clean, records, torn_bytes, copied, store_id: newest.store };
     Ok(Recovered { segment, chain, last: Lsn(next.0 - 1), older, opened })
 }
 
-/// Writes the header of a segment again, so that it is on the device.
-fn confirm(storage: &dyn Storage, header: &SegmentHeader) -> Result<(), LogError> {
-    let name = segment_name(header.number);
-    let confirmed = (|| {
-        let file = storage.open(&name)?;
-        for offset in HEADER_COPIES {
-            file.write_at(&header.encode(), offset)?;
-        }
-        file.sync()
-    })();
-    confirmed.map_err(|error: std::io::Error| LogError::io("write the header of", &name, &error))
-}
-
 fn create(storage: &dyn Storage, options: &LogOptions) -> Result<Recovered, LogError> {
     let mut store = [0; 16];
     getrandom::fill(&mut store).map_err(no_randomness)?;
-    let header = SegmentHeader { number: 1, epoch: next_epoch(0)?, first: Lsn(1), chain: 0, store };
+    let header = SegmentHeader {
+        number: 1,
+        epoch: next_epoch(0)?,
+        first: Lsn(1),
+        chain: 0,
+        store,
+        length: 0,
+        watermark: Lsn::NONE,
+    };
     let (segment, chain) = begin(storage, options, header, &[])?;
     let opened = Opened { created: true, clean: true, store_id: store, ..Opened::default() };
     Ok(Recovered { segment, chain, last: Lsn::NONE, older: Vec::new(), opened })
@@ -151,6 +142,8 @@ fn begin(
 ) -> Result<(Segment, u32), LogError> {
     let copied: u64 = tail.iter().map(|frame| frame_bytes(frame.payload.len())).sum();
     let size = options.segment_bytes.max(FRAMES_START + copied);
+    let before = Lsn(header.first.0 - 1);
+    let last = tail.last().map_or(before, |frame| Lsn(frame.first.0 + u64::from(frame.count) - 1));
     let begun = (|| {
         let mut segment = Segment::begin(storage, header, size)?;
         let mut chain = header.chain;
@@ -160,7 +153,7 @@ fn begin(
                 segment: header.number,
                 epoch: header.epoch,
                 first: frame.first,
-                watermark: Lsn(header.first.0 - 1),
+                watermark: before,
                 count: frame.count,
                 length: frame.payload.len() as u32,
                 chain,
@@ -176,9 +169,9 @@ fn begin(
             chain = checksum;
         }
         if !bytes.is_empty() {
-            segment.write(&bytes)?;
+            segment.write(&bytes, before)?;
         }
-        segment.complete()?;
+        segment.complete(storage, last)?;
         Ok((segment, chain))
     })();
     begun.map_err(|fault: WriteFault| fault.into())
@@ -200,15 +193,14 @@ fn no_randomness(error: getrandom::Error) -> LogError {
     }
 }
 
-/// The headers of all segments, in order, and the number of a last one that was never completed.
-fn read_headers(storage: &dyn Storage) -> Result<(Vec<SegmentHeader>, Option<u64>), LogError> {
+/// The headers of all segments, in order.
+fn read_headers(storage: &dyn Storage) -> Result<Vec<SegmentHeader>, LogError> {
     let names = storage.list().map_err(|error| LogError::io("list", "the directory", &error))?;
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment_number(name)).collect();
     numbers.sort_unstable();
     let mut headers: Vec<SegmentHeader> = Vec::with_capacity(numbers.len());
-    for (index, number) in numbers.iter().copied().enumerate() {
+    for number in numbers {
         let name = segment_name(number);
-        let is_last = index + 1 == numbers.len();
         let file = storage.open(&name).map_err(|error| LogError::io("open", &name, &error))?;
         let expected = headers.last().map_or(number, |before| before.number + 1);
         if number != expected {
@@ -227,47 +219,34 @@ fn read_headers(storage: &dyn Storage) -> Result<(Vec<SegmentHeader>, Option<u64
                 headers.push(header);
             }
             Err(SegmentFault::Newer(found)) => return Err(LogError::Newer { file: name, found, supported: FORMAT }),
-            Err(SegmentFault::Blank | SegmentFault::Damaged) if is_last => {
-                refuse_if_used(&*file, &name, number)?;
-                return Ok((headers, Some(number)));
-            }
             Err(SegmentFault::Blank | SegmentFault::Damaged) => {
                 return Err(damage(&name, 0, Lsn::NONE, "its header is damaged"));
             }
         }
     }
-    Ok((headers, None))
+    Ok(headers)
 }
 
+/// Of the copies that are whole the one that says more.
 fn read_header(file: &dyn StorageFile, name: &str) -> Result<Result<SegmentHeader, SegmentFault>, LogError> {
     let mut found = Err(SegmentFault::Blank);
     for offset in HEADER_COPIES {
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         file.read_at(&mut bytes, offset).map_err(|error| LogError::io("read", name, &error))?;
-        match (SegmentHeader::decode(&bytes), found) {
-            (Ok(header), _) => return Ok(Ok(header)),
-            (Err(SegmentFault::Newer(version)), _) => found = Err(SegmentFault::Newer(version)),
-            (Err(SegmentFault::Damaged), Err(SegmentFault::Blank)) => found = Err(SegmentFault::Damaged),
-            (Err(_), _) => {}
-        }
+        found = match (SegmentHeader::decode(&bytes), found) {
+            (Ok(this), Ok(other)) => {
+                let rank = |header: &SegmentHeader| (header.length, header.watermark);
+                Ok(if rank(&this) > rank(&other) { this } else { other })
+            }
+            (Ok(header), Err(_)) | (Err(_), Ok(header)) => Ok(header),
+            (Err(SegmentFault::Blank), Err(other)) | (Err(other), Err(SegmentFault::Blank)) => Err(other),
+            (Err(SegmentFault::Newer(version)), Err(_)) | (Err(_), Err(SegmentFault::Newer(version))) => {
+                Err(SegmentFault::Newer(version))
+            }
+            (Err(SegmentFault::Damaged), Err(SegmentFault::Damaged)) => Err(SegmentFault::Damaged),
+        };
     }
     Ok(found)
-}
-
-/// A segment without a header that was in use once: a frame in it knows that something of the segment was durable.
-fn refuse_if_used(file: &dyn StorageFile, name: &str, number: u64) -> Result<(), LogError> {
-    let bytes = read_all(file, name)?;
-    let mut first = None;
-    for (offset, header) in frames_in(&bytes, FRAMES_START) {
-        if header.segment != number {
-            continue;
-        }
-        let begin = *first.get_or_insert(header.first);
-        if header.watermark >= begin {
-            return Err(damage(name, 0, begin, &format!("its header is damaged, the frame at {offset} is whole")));
-        }
-    }
-    Ok(())
 }
 
 fn read_all(file: &dyn StorageFile, name: &str) -> Result<Vec<u8>, LogError> {
@@ -309,8 +288,7 @@ impl Walk<'_> {
             // Copies of what was read from the segment before, which ends where this one begins.
             return Err(damage(&name, 0, header.first, "records are there twice"));
         }
-        // The header was completed after everything before it was on the device.
-        self.known_durable(Lsn(header.first.0 - 1));
+        self.known_durable(header.watermark);
         self.chain = header.chain;
         self.is_sealed = false;
         let mut position = FRAMES_START;
@@ -363,7 +341,7 @@ impl Walk<'_> {
         self.chain = checksum;
         self.is_sealed = header.is_seal;
         self.known_durable(header.watermark);
-        if header.count > 0 {
+        if last.0 > self.watermark.0 + 1 && header.count > 0 {
             self.tail.push(TailFrame { first: header.first, count: header.count, payload: payload.to_vec() });
         }
         Some(header.frame_bytes())
@@ -384,6 +362,15 @@ impl Walk<'_> {
         position: u64,
         segment: &SegmentHeader,
     ) -> Result<u64, LogError> {
+        let is_short = (bytes.len() as u64) < segment.length && !cfg!(fusee_mutant = "truncation_undetected");
+        if is_short {
+            let detail = format!("the file had {} bytes, it has {}", segment.length, bytes.len());
+            return Err(damage(name, bytes.len() as u64, self.next, &detail));
+        }
+        if self.next <= segment.watermark {
+            let detail = format!("its header knows that record {} was durable", segment.watermark);
+            return Err(damage(name, position, self.next, &detail));
+        }
         let rest = bytes.get(position as usize..).unwrap_or_default();
         let torn = rest.iter().rposition(|byte| *byte != 0).map_or(0, |index| index + 1);
         if torn == 0 {

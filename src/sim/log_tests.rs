@@ -11,7 +11,7 @@ const SHARD: Source = Source::Shard(ShardId(0));
 type Records = Vec<(Lsn, Vec<u8>)>;
 
 fn open(disk: &SimDisk) -> Result<(Log, Records), LogError> {
-    let options = LogOptions { segment_bytes: 8 << 10, ..LogOptions::default() };
+    let options = LogOptions { segment_bytes: 12 << 10, ..LogOptions::default() };
     let mut records = Vec::new();
     let (log, _) = Log::open(Arc::new(disk.clone()), options, &mut |lsn, _, record| {
         records.push((lsn, record.to_vec()));

@@ -46,7 +46,7 @@ fn engine(disk: &SimDisk) -> ForeignEngine {
 }
 
 fn try_engine(disk: &SimDisk) -> Result<ForeignEngine, EngineError> {
-    let log = LogOptions { segment_bytes: 8 << 10, staged_bytes_max: 2_000, ..LogOptions::default() };
+    let log = LogOptions { segment_bytes: 12 << 10, staged_bytes_max: 2_000, ..LogOptions::default() };
     let config = Config { shards: 1, log, ..Config::new(Durability::Custom(Arc::new(disk.clone()))) };
     ForeignEngine::open(config, Box::new(|| {}))
 }

@@ -1,6 +1,6 @@
 //! One seed: an engine, its host, clients, a disk, and everything that can go wrong between them.
 
-use super::disk::{Faults, SimDisk};
+use super::disk::{Faults, Rot, SimDisk};
 use super::host::{Broken, Host};
 use super::oracle::{Fact, Oracle, latest, newest_of_shard};
 use super::program::{SIGNALS, some_conflict, some_id, some_input, some_reuse};
@@ -71,6 +71,8 @@ pub(super) struct World {
     token: u32,
     /// A frame that is durable says that everything up to here was durable before it; the newest last.
     vouched: VecDeque<Lsn>,
+    /// What was durable when the last process ended.
+    durable: Lsn,
     /// Programs have code in this process.
     has_code: bool,
     events: Events,
@@ -99,6 +101,7 @@ impl World {
             asks: BTreeMap::new(),
             token: 0,
             vouched: VecDeque::new(),
+            durable: Lsn::NONE,
             has_code: true,
             events: Events::default(),
             report: Report::default(),
@@ -363,6 +366,7 @@ impl World {
         self.note(|| if is_power_cut { "the power is cut".into() } else { "the process is killed".into() });
         if let Some(engine) = self.engine.take() {
             self.oracle.before_crash(&engine);
+            self.durable = engine.durable();
             // Nothing reaches the disk any more, whatever is dropped.
             self.disk.die_after(Some(1));
             engine.group().abandon();
@@ -389,6 +393,11 @@ impl World {
         engine.group().flush();
         self.oracle.before_crash(&engine);
         let closed = engine.close();
+        self.durable = engine.durable();
+        if closed.is_ok() {
+            // The header knows it all, far from the frames.
+            self.vouched = std::iter::repeat_n(self.durable, FRAMES_IN_A_SECTOR).collect();
+        }
         self.note(|| format!("close: {closed:?}"));
         self.forget();
         if closed.is_ok() {
@@ -419,19 +428,20 @@ impl World {
         if !self.oracle.knows_before() {
             return Ok(());
         }
-        let Some((disk, is_sector, place)) = self.disk.rotten(&mut self.rng) else { return Ok(()) };
+        let Some((disk, rot, place)) = self.disk.rotten(&mut self.rng) else { return Ok(()) };
         self.report.damages += 1;
         let config = Config { durability: Durability::Custom(Arc::new(disk)), ..self.config() };
         let opened = ForeignEngine::open(config, Box::new(|| {}));
         let found = opened.as_ref().map(|engine| engine.opened().records).map_err(ToString::to_string);
         self.note(|| format!("a copy with a rotten {place} opens as {found:?}"));
-        // A sector may have the frames in it that vouch for one another.
-        let vouched = match is_sector {
-            true if self.vouched.len() < FRAMES_IN_A_SECTOR => None,
-            true => self.vouched.front(),
-            false => self.vouched.back(),
+        let vouched = match rot {
+            Rot::Bit => self.vouched.back().copied(),
+            // It may have the frames in it that vouch for one another.
+            Rot::Sector if self.vouched.len() < FRAMES_IN_A_SECTOR => None,
+            Rot::Sector => self.vouched.front().copied(),
+            Rot::Cut => Some(self.durable),
         };
-        let vouched = vouched.copied().unwrap_or_default();
+        let vouched = vouched.unwrap_or_default();
         match opened {
             Ok(engine) => {
                 self.oracle.after_damage(&engine, vouched).map_err(|broken| format!("LAW-10: rotten {place}: {broken}"))
@@ -658,7 +668,7 @@ impl Climate {
         };
         Climate {
             shards: rng.below(5) as u16 + 1,
-            segment_bytes: *rng.pick(&[4 << 10, 8 << 10, 16 << 10]),
+            segment_bytes: *rng.pick(&[8 << 10, 12 << 10, 20 << 10]),
             actions: 150 + rng.below(450),
             crash: *rng.pick(&[0, 20, 60, 60, 150]),
             crash_in_call: *rng.pick(&[1, 2, 2, 4]),
