@@ -9,6 +9,7 @@ use crate::record::{Lsn, Source};
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// How the log is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,17 @@ pub enum LogState {
     Poisoned(Arc<LogError>),
     /// It was closed.
     Closed,
+}
+
+/// Why the log's thread is woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kick {
+    /// Somebody wants a flush.
+    Flush,
+    /// Nobody has wanted one for as long as it was to wait.
+    Quiet,
+    /// There will be nothing more to write.
+    Over,
 }
 
 /// A payload of about this size closes a frame.
@@ -96,6 +108,8 @@ pub struct Log {
     trimming: Mutex<()>,
     durable: AtomicU64,
     last: AtomicU64,
+    /// The header of the growing segment says that everything up to here is durable.
+    marked: AtomicU64,
     status: AtomicU8,
     trouble: Mutex<Option<Arc<LogError>>>,
     is_kicked: Mutex<bool>,
@@ -131,6 +145,8 @@ impl Log {
             trimming: Mutex::new(()),
             durable: AtomicU64::new(last.0),
             last: AtomicU64::new(last.0),
+            // What was copied is in the header, and what was not is in the one before it.
+            marked: AtomicU64::new(last.0),
             status: AtomicU8::new(HEALTHY),
             trouble: Mutex::new(None),
             is_kicked: Mutex::new(false),
@@ -289,14 +305,55 @@ impl Log {
         self.kicked.notify_all();
     }
 
-    /// Waits, as the log's thread, until somebody kicks. `false`: there will be nothing more to write.
-    pub fn wait_for_kick(&self) -> bool {
+    /// Waits, as the log's thread, until somebody kicks, and not longer than it is told.
+    pub fn wait_for_kick(&self, at_most: Option<Duration>) -> Kick {
         let mut is_kicked = self.is_kicked.lock();
         while !*is_kicked {
-            self.kicked.wait(&mut is_kicked);
+            match at_most {
+                None => self.kicked.wait(&mut is_kicked),
+                Some(at_most) => {
+                    if self.kicked.wait_for(&mut is_kicked, at_most).timed_out() {
+                        break;
+                    }
+                }
+            }
         }
-        *is_kicked = false;
-        self.status.load(Ordering::Acquire) < POISONED
+        let was_kicked = std::mem::take(&mut *is_kicked);
+        match self.status.load(Ordering::Acquire) {
+            POISONED | CLOSED => Kick::Over,
+            _ if was_kicked => Kick::Flush,
+            _ => Kick::Quiet,
+        }
+    }
+
+    /// Whether a [`Log::rest`] would find something to write down.
+    #[must_use]
+    pub fn is_restless(&self) -> bool {
+        self.marked.load(Ordering::Acquire) < self.last.load(Ordering::Acquire)
+    }
+
+    /// To be called when nothing has been appended for a while: writes down that everything is durable, so that an end
+    /// without warning leaves nothing ambiguous. `false`: not now, since something is not durable yet or is being
+    /// written, or it is written down already.
+    pub fn rest(&self) -> bool {
+        let Some(mut device) = self.device.try_lock() else { return false };
+        let durable = self.durable();
+        let is_ready = self.status.load(Ordering::Acquire) == HEALTHY && durable == self.last();
+        if !is_ready || !self.is_restless() {
+            return false;
+        }
+        match device.segment.mark(durable) {
+            Ok(()) => {
+                self.marked.store(durable.0, Ordering::Release);
+                true
+            }
+            Err(fault) => {
+                self.poison(&LogError::from(fault));
+                drop(device);
+                self.progress();
+                false
+            }
+        }
     }
 
     /// Flushes, marks the end as orderly, and lets go of the directory. Everything afterwards is refused.

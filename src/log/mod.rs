@@ -26,7 +26,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use appender::{Log, LogOptions, LogState};
+pub use appender::{Kick, Log, LogOptions, LogState};
 pub use error::LogError;
 pub use file_storage::FileStorage;
 pub use memory_storage::MemoryStorage;

@@ -170,8 +170,9 @@ impl Group {
             machines = (0..count).map(|id| Shard::new(ShardId(id), count)).collect();
         }
         let log = Arc::new(log);
+        let has_rest = !is_memory && matches!(clock, Clock::System);
         let group = Group {
-            flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory)),
+            flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory, has_rest)),
             gauges: machines.iter().map(|_| Gauge::new()).collect(),
             opened: Opened {
                 is_new: opened.created,
@@ -187,6 +188,7 @@ impl Group {
             void: AtomicU64::new(0),
         };
         group.resume();
+        group.flusher.stir();
         Ok(group)
     }
 
@@ -497,6 +499,13 @@ impl Group {
     pub fn abandon(&self) {
         self.log.abandon();
         self.flusher.join();
+    }
+}
+
+impl Drop for Group {
+    /// A group that nobody has closed must not keep the directory through the log's thread.
+    fn drop(&mut self) {
+        self.abandon();
     }
 }
 
