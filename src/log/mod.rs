@@ -24,6 +24,8 @@ mod storage;
 mod system;
 
 #[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
 mod tests;
 
 pub use appender::{Kick, Log, LogOptions, LogState};
