@@ -2,13 +2,14 @@
 
 use super::LogError;
 use super::recovery::{self, Opened};
-use super::segment::{Segment, WriteFault, next_header, segment_name};
+use super::reserve;
+use super::segment::{Segment, WriteFault, is_full, next_header, segment_name};
 use super::storage::{LockGuard, Storage};
 use crate::record::frame::{FRAMES_START, FrameHeader, frame_bytes, push_record};
 use crate::record::{Lsn, Source};
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How the log is laid out.
@@ -20,11 +21,18 @@ pub struct LogOptions {
     pub record_bytes_max: usize,
     /// Bytes that may wait for a full disk. Default 64 MiB.
     pub staged_bytes_max: usize,
+    /// Bytes of the file that lets what may make space through on a full disk; 0: none. Default 2 MiB.
+    pub reserve_bytes: u64,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        LogOptions { segment_bytes: 64 << 20, record_bytes_max: 16 << 20, staged_bytes_max: 64 << 20 }
+        LogOptions {
+            segment_bytes: 64 << 20,
+            record_bytes_max: 16 << 20,
+            staged_bytes_max: 64 << 20,
+            reserve_bytes: reserve::RESERVE_BYTES,
+        }
     }
 }
 
@@ -33,7 +41,7 @@ impl Default for LogOptions {
 pub enum LogState {
     /// It takes records and writes them.
     Healthy,
-    /// The disk is full. What was appended waits; new commands are to be refused.
+    /// The disk is full, or has no space for the reserve. What was appended waits; new commands are to be refused.
     Full(Arc<LogError>),
     /// It failed. Nothing is taken or written any more.
     Poisoned(Arc<LogError>),
@@ -110,6 +118,14 @@ pub struct Log {
     last: AtomicU64,
     /// The header of the growing segment says that everything up to here is durable.
     marked: AtomicU64,
+    /// Up to here the reserve may be used.
+    urgent: AtomicU64,
+    /// The reserve is there. Changes under the device's lock.
+    has_reserve: AtomicBool,
+    /// Urgent records will get through, also on a full disk.
+    has_relief: AtomicBool,
+    /// Bytes that wait for a full disk, besides those that are staged.
+    waiting_bytes: AtomicUsize,
     status: AtomicU8,
     trouble: Mutex<Option<Arc<LogError>>>,
     is_kicked: Mutex<bool>,
@@ -147,12 +163,17 @@ impl Log {
             last: AtomicU64::new(last.0),
             // What was copied is in the header, and what was not is in the one before it.
             marked: AtomicU64::new(last.0),
+            urgent: AtomicU64::new(0),
+            has_reserve: AtomicBool::new(false),
+            has_relief: AtomicBool::new(true),
+            waiting_bytes: AtomicUsize::new(0),
             status: AtomicU8::new(HEALTHY),
             trouble: Mutex::new(None),
             is_kicked: Mutex::new(false),
             kicked: Condvar::new(),
             hook: RwLock::new(None),
         };
+        log.make_reserve(&log.device.lock())?;
         Ok((log, recovered.opened))
     }
 
@@ -223,23 +244,64 @@ impl Log {
     }
 
     fn write(&self, device: &mut Device) -> Result<(), LogError> {
-        match device.write(&self.durable, &self.options) {
-            Ok(()) => {
-                device.clear();
-                // Poison and close are for good.
-                let _ = self.status.compare_exchange(FULL, HEALTHY, Ordering::AcqRel, Ordering::Acquire);
-                Ok(())
+        loop {
+            let mut written = device.write(&self.durable, &self.options);
+            if let Err(WriteFault::Full(error)) = &written {
+                self.fill(error);
+                let is_urgent = self.urgent.load(Ordering::Acquire) > self.durable.load(Ordering::Acquire);
+                if is_urgent && self.has_reserve.swap(false, Ordering::AcqRel) {
+                    match device.use_reserve() {
+                        Ok(()) => continue,
+                        Err(fault) => written = Err(fault),
+                    }
+                }
             }
-            Err(WriteFault::Full(error)) => {
-                *self.trouble.lock() = Some(Arc::new(error.clone()));
-                self.status.store(FULL, Ordering::Release);
-                Err(error)
-            }
-            Err(WriteFault::Failed(error)) => {
-                self.poison(&error);
-                Err(error)
+            return match written {
+                Ok(()) => {
+                    device.clear();
+                    self.waiting_bytes.store(0, Ordering::Release);
+                    self.has_relief.store(true, Ordering::Release);
+                    if self.status.load(Ordering::Acquire) == FULL { self.make_reserve(device) } else { Ok(()) }
+                }
+                Err(WriteFault::Full(error)) => {
+                    self.waiting_bytes.store(device.batch.payload.len(), Ordering::Release);
+                    self.has_relief.store(self.has_reserve.load(Ordering::Acquire), Ordering::Release);
+                    Err(error)
+                }
+                Err(WriteFault::Failed(error)) => {
+                    self.poison(&error);
+                    Err(error)
+                }
+            };
+        }
+    }
+
+    /// The disk is full.
+    fn fill(&self, error: &LogError) {
+        *self.trouble.lock() = Some(Arc::new(error.clone()));
+        // Poison and close are for good.
+        let _ = self.status.compare_exchange(HEALTHY, FULL, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// Has the reserve there again. The log is full for as long as there is no space for it.
+    fn make_reserve(&self, device: &Device) -> Result<(), LogError> {
+        let bytes = self.options.reserve_bytes;
+        if bytes > 0 && !self.has_reserve.load(Ordering::Acquire) {
+            match reserve::ensure(&*device.storage, bytes) {
+                Ok(()) => self.has_reserve.store(true, Ordering::Release),
+                Err(error) if is_full(&error) => {
+                    self.fill(&reserve::missing(bytes, &error));
+                    return Ok(());
+                }
+                Err(error) => {
+                    let error = reserve::missing(bytes, &error);
+                    self.poison(&error);
+                    return Err(error);
+                }
             }
         }
+        let _ = self.status.compare_exchange(FULL, HEALTHY, Ordering::AcqRel, Ordering::Acquire);
+        Ok(())
     }
 
     /// Something that counts as recorded was refused by [`Log::append`]: nothing after it may be recorded either, else the
@@ -274,6 +336,24 @@ impl Log {
             HEALTHY => Ok(()),
             _ => Err(self.refusal()),
         }
+    }
+
+    /// The same for a command that may make space, with records of about so many bytes: on a full disk it is taken as
+    /// long as it can be written, in the reserve if need be. Tell [`Log::hurry`] when it is appended.
+    pub fn admits_urgent(&self, bytes: usize) -> Result<(), LogError> {
+        let refused = match self.admits() {
+            Err(error @ LogError::Full { .. }) if self.has_relief.load(Ordering::Acquire) => error,
+            other => return other,
+        };
+        let waiting = self.waiting_bytes.load(Ordering::Acquire) + self.staging.lock().batch.payload.len() + bytes;
+        // What waits before it has to be written before it. Frames have heads, and a large one closes a segment.
+        let room = usize::try_from(self.options.reserve_bytes / 2).unwrap_or(usize::MAX);
+        if waiting <= room.min(self.options.staged_bytes_max) { Ok(()) } else { Err(refused) }
+    }
+
+    /// Everything appended so far may be written into the reserve.
+    pub fn hurry(&self) {
+        self.urgent.fetch_max(self.last.load(Ordering::Acquire), Ordering::AcqRel);
     }
 
     fn refusal(&self) -> LogError {
@@ -364,6 +444,7 @@ impl Log {
             CLOSED => return Ok(()),
             POISONED => Err(self.refusal()),
             _ => {
+                self.hurry();
                 device.take(&mut self.staging.lock().batch);
                 self.write(&mut device).and_then(|()| {
                     let sealed = device.seal(self.durable(), &self.options);
@@ -526,8 +607,23 @@ impl Device {
 
     fn next_segment(&mut self, first: Lsn, size: u64) -> Result<(), WriteFault> {
         let header = next_header(&self.segment.header, first, self.chain);
-        let mut segment = Segment::begin(&*self.storage, header, size)?;
-        segment.complete(&*self.storage, Lsn(first.0 - 1)).inspect_err(|_| segment.discard(&*self.storage))?;
+        let segment = Segment::begin(&*self.storage, header, size)?;
+        self.go_on_in(segment)
+    }
+
+    /// The reserve becomes the next segment.
+    fn use_reserve(&mut self) -> Result<(), WriteFault> {
+        let first = self.batch.frames[self.written].first;
+        let header = next_header(&self.segment.header, first, self.chain);
+        match reserve::take(&*self.storage, header)? {
+            Some(segment) => self.go_on_in(segment),
+            None => Err(WriteFault::Full(LogError::Full { file: reserve::RESERVE_NAME.into(), needed_bytes: 0 })),
+        }
+    }
+
+    fn go_on_in(&mut self, mut segment: Segment) -> Result<(), WriteFault> {
+        let before = Lsn(segment.header.first.0 - 1);
+        segment.complete(&*self.storage, before).inspect_err(|_| segment.discard(&*self.storage))?;
         self.older.push((self.segment.header.number, self.segment.header.first));
         self.segment = segment;
         Ok(())

@@ -36,7 +36,7 @@ enum End {
 }
 
 fn open(storage: &Arc<dyn Storage>) -> Result<(Log, Vec<Vec<u8>>), LogError> {
-    let options = LogOptions { segment_bytes: 13 << 10, ..LogOptions::default() };
+    let options = LogOptions { segment_bytes: 13 << 10, reserve_bytes: 0, ..LogOptions::default() };
     let mut records = Vec::new();
     let (log, _) = Log::open(Arc::clone(storage), options, &mut |_, _, record| records.push(record.to_vec()))?;
     Ok((log, records))

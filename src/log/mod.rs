@@ -19,6 +19,7 @@ mod error;
 mod file_storage;
 mod memory_storage;
 mod recovery;
+mod reserve;
 mod segment;
 mod storage;
 mod system;

@@ -11,7 +11,8 @@
 
 use super::LogError;
 use super::appender::LogOptions;
-use super::segment::{Segment, WriteFault, segment_name, segment_number};
+use super::reserve;
+use super::segment::{Segment, WriteFault, is_full, segment_name, segment_number};
 use super::storage::{Storage, StorageFile};
 use crate::record::frame::{
     FORMAT, FRAME_ALIGN, FRAME_HEADER_BYTES, FRAMES_START, FrameHeader, HEADER_COPIES, SEGMENT_HEADER_BYTES,
@@ -20,7 +21,7 @@ use crate::record::frame::{
 use crate::record::{Lsn, Source};
 
 /// What opening found.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Opened {
     /// There was no log.
     pub created: bool,
@@ -34,6 +35,8 @@ pub struct Opened {
     pub copied: u64,
     /// Identity of the directory.
     pub store_id: [u8; 16],
+    /// What somebody should know, though it hinders nothing.
+    pub warnings: Vec<String>,
 }
 
 /// A log that is ready to grow.
@@ -63,6 +66,7 @@ struct Walk<'a> {
     /// Frames past the watermark.
     tail: Vec<TailFrame>,
     records: u64,
+    warnings: Vec<String>,
 }
 
 /// The first bytes of a directory's identity, for its frames.
@@ -86,6 +90,7 @@ pub(super) fn recover(
         watermark: Lsn(headers[0].first.0 - 1),
         tail: Vec::new(),
         records: 0,
+        warnings: Vec::new(),
     };
     let mut torn_bytes = 0;
     for (index, header) in headers.iter().enumerate() {
@@ -99,7 +104,7 @@ pub(super) fn recover(
         older.pop();
     }
     let clean = walk.is_sealed;
-    let (next, records) = (walk.next, walk.records);
+    let (next, records, warnings) = (walk.next, walk.records, walk.warnings);
     let tail = if clean || cfg!(fusee_mutant = "tail_not_copied") { Vec::new() } else { walk.tail };
     let copied = tail.iter().map(|frame| u64::from(frame.count)).sum();
     let header = SegmentHeader {
@@ -112,7 +117,7 @@ pub(super) fn recover(
     // A file that an open before this one took away may come back, after the one before it is taken away below.
     storage.sync_directory().map_err(|error| LogError::io("sync", "the directory", &error))?;
     let (segment, chain) = begin(storage, options, header, &tail)?;
-    let opened = Opened { created: false, clean, records, torn_bytes, copied, store_id: newest.store };
+    let opened = Opened { created: false, clean, records, torn_bytes, copied, store_id: newest.store, warnings };
     Ok(Recovered { segment, chain, last: Lsn(next.0 - 1), older, opened })
 }
 
@@ -144,37 +149,52 @@ fn begin(
     let size = options.segment_bytes.max(FRAMES_START + copied);
     let before = Lsn(header.first.0 - 1);
     let last = tail.last().map_or(before, |frame| Lsn(frame.first.0 + u64::from(frame.count) - 1));
-    let begun = (|| {
-        let mut segment = Segment::begin(storage, header, size)?;
-        let mut chain = header.chain;
-        let mut bytes = Vec::new();
-        for frame in tail {
-            let built = FrameHeader {
-                segment: header.number,
-                epoch: header.epoch,
-                first: frame.first,
-                watermark: before,
-                count: frame.count,
-                length: frame.payload.len() as u32,
-                chain,
-                payload_checksum: crc32c::crc32c(&frame.payload),
-                store: store_tag(&header.store),
-                is_seal: false,
-            };
-            let (head, checksum) = built.encode();
-            let end = bytes.len() + built.frame_bytes() as usize;
-            bytes.extend_from_slice(&head);
-            bytes.extend_from_slice(&frame.payload);
-            bytes.resize(end, 0);
-            chain = checksum;
+    let (bytes, chain) = build(&header, tail, before);
+    let fill = |mut segment: Segment| {
+        let written = if bytes.is_empty() { Ok(()) } else { segment.write(&bytes, before) };
+        match written.and_then(|()| segment.complete(storage, last)) {
+            Ok(()) => Ok(segment),
+            Err(fault) => {
+                segment.discard(storage);
+                Err(fault)
+            }
         }
-        if !bytes.is_empty() {
-            segment.write(&bytes, before)?;
-        }
-        segment.complete(storage, last)?;
-        Ok((segment, chain))
-    })();
-    begun.map_err(|fault: WriteFault| fault.into())
+    };
+    let begun = match Segment::begin(storage, header, size).and_then(fill) {
+        Err(WriteFault::Full(error)) => match reserve::take(storage, header)? {
+            Some(segment) if segment.fits(copied) => fill(segment),
+            Some(_) | None => Err(WriteFault::Full(error)),
+        },
+        begun => begun,
+    };
+    Ok((begun?, chain))
+}
+
+/// The frames of the tail as they are in the new segment, and the chain value of the last one.
+fn build(header: &SegmentHeader, tail: &[TailFrame], watermark: Lsn) -> (Vec<u8>, u32) {
+    let mut chain = header.chain;
+    let mut bytes = Vec::new();
+    for frame in tail {
+        let built = FrameHeader {
+            segment: header.number,
+            epoch: header.epoch,
+            first: frame.first,
+            watermark,
+            count: frame.count,
+            length: frame.payload.len() as u32,
+            chain,
+            payload_checksum: crc32c::crc32c(&frame.payload),
+            store: store_tag(&header.store),
+            is_seal: false,
+        };
+        let (head, checksum) = built.encode();
+        let end = bytes.len() + built.frame_bytes() as usize;
+        bytes.extend_from_slice(&head);
+        bytes.extend_from_slice(&frame.payload);
+        bytes.resize(end, 0);
+        chain = checksum;
+    }
+    (bytes, chain)
 }
 
 /// Epochs rise from open to open, and no two opens have the same, even if one of them left no trace that counts.
@@ -386,7 +406,12 @@ impl Walk<'_> {
         if self.is_sealed {
             return Err(damage(name, position, self.next, "there are bytes behind the mark of an orderly end"));
         }
-        put_aside(storage, name, position, &rest[..torn])?;
+        if !put_aside(storage, name, position, &rest[..torn])? {
+            self.warnings.push(format!(
+                "the disk is full: {torn} bytes of an unfinished write were not copied out of {name}, where they are at \
+                 offset {position}; none of them was acknowledged"
+            ));
+        }
         Ok(torn as u64)
     }
 }
@@ -394,8 +419,9 @@ impl Walk<'_> {
 /// More than a frame's payload has besides one record of the largest size.
 const FRAME_LIMIT: usize = 2 << 20;
 
-/// Keeps the bytes of a torn tail for whoever wants to look at them.
-fn put_aside(storage: &dyn Storage, name: &str, position: u64, torn: &[u8]) -> Result<(), LogError> {
+/// Keeps the bytes of a torn tail for whoever wants to look at them. `false`: the disk is full. They stay where they are,
+/// and the copy of what may have been acknowledged needs the space more.
+fn put_aside(storage: &dyn Storage, name: &str, position: u64, torn: &[u8]) -> Result<bool, LogError> {
     let aside = format!("quarantine-{}-{position}", name.trim_end_matches(".log"));
     let kept = (|| {
         if storage.list()?.contains(&aside) {
@@ -406,7 +432,15 @@ fn put_aside(storage: &dyn Storage, name: &str, position: u64, torn: &[u8]) -> R
         file.sync()?;
         storage.sync_directory()
     })();
-    kept.map_err(|error: std::io::Error| LogError::io("write", &aside, &error))
+    match kept {
+        Ok(()) => Ok(true),
+        Err(error) if is_full(&error) => {
+            // It may not have been created.
+            let _ = storage.remove(&aside);
+            Ok(false)
+        }
+        Err(error) => Err(LogError::io("write", &aside, &error)),
+    }
 }
 
 fn damage(file: &str, offset: u64, from: Lsn, detail: &str) -> LogError {

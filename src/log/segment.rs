@@ -84,6 +84,11 @@ impl Segment {
         }
     }
 
+    /// A segment in a file that has its zeros already.
+    pub(super) fn of_zeros(header: SegmentHeader, name: String, file: Box<dyn StorageFile>, size: u64) -> Segment {
+        Segment { header, name, file, size, position: FRAMES_START, zeroed_to: size, is_named: false, next_copy: 0 }
+    }
+
     /// Takes the file of a segment that could not be completed away, for the space. If that fails, the next one does it.
     pub(super) fn discard(&self, storage: &dyn Storage) {
         if !self.is_named {
@@ -163,12 +168,16 @@ impl Segment {
 
 /// Zeros that could not be written leave nothing behind that matters: a full disk is waited for.
 fn fault(operation: &'static str, name: &str, error: &io::Error) -> WriteFault {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            WriteFault::Full(LogError::Full { file: name.into(), needed_bytes: ZEROS_AHEAD })
-        }
-        _ => WriteFault::Failed(LogError::io(operation, name, error)),
+    if is_full(error) {
+        WriteFault::Full(LogError::Full { file: name.into(), needed_bytes: ZEROS_AHEAD })
+    } else {
+        WriteFault::Failed(LogError::io(operation, name, error))
     }
+}
+
+/// Whether there was no space.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// The header of the segment after another one.

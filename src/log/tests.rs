@@ -8,7 +8,7 @@ use std::sync::Arc;
 const SHARD: Source = Source::Shard(ShardId(2));
 
 fn small() -> LogOptions {
-    LogOptions { segment_bytes: 12 << 10, ..LogOptions::default() }
+    LogOptions { segment_bytes: 12 << 10, reserve_bytes: 0, ..LogOptions::default() }
 }
 
 fn read(storage: &Arc<dyn Storage>) -> Result<(Log, Opened, Vec<Vec<u8>>), LogError> {

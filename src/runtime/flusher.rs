@@ -96,7 +96,7 @@ impl Flusher {
 
     /// The host has nothing else to do: writes what is staged, here or on the log's thread. Returns what is durable.
     pub(super) fn idle(self: &Arc<Self>) -> Lsn {
-        if self.log.durable() >= self.log.last() {
+        if !self.has_to_write() {
             return self.log.durable();
         }
         let average = self.figures().1;

@@ -136,7 +136,10 @@ const VOID: u64 = 1 << 52;
 impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
-        let GroupOptions { storage, log: log_options, shards, clock, flush, is_memory, relay } = options;
+        let GroupOptions { storage, log: mut log_options, shards, clock, flush, is_memory, relay } = options;
+        if is_memory {
+            log_options.reserve_bytes = 0;
+        }
         let mut count = shards;
         let mut machines: Vec<Shard> = Vec::new();
         let mut fault = None;
@@ -273,6 +276,16 @@ impl Group {
     /// Whether new commands are taken: refuses on a full disk and after poison, before anything is appended.
     pub fn admits(&self) -> Result<(), LogError> {
         self.log.admits()
+    }
+
+    /// The same for a command that may make space: also on a full disk, as long as it can be written.
+    pub fn admits_urgent(&self, bytes: usize) -> Result<(), LogError> {
+        self.log.admits_urgent(bytes)
+    }
+
+    /// What was just recorded may be written at the cost of the reserve.
+    pub fn hurry(&self) {
+        self.log.hurry();
     }
 
     /// State of the log.

@@ -336,7 +336,7 @@ impl Storage for SimDisk {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.call(Call::Name)?;
+        self.call(Call::Write)?;
         let mut disk = self.0.lock();
         let content = disk.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         disk.names.insert(to.into(), content);

@@ -47,6 +47,8 @@ struct Climate {
     rot: u64,
     /// Bytes that may wait for a full disk.
     staged_bytes_max: usize,
+    /// Bytes of the reserve; 0: there is none.
+    reserve_bytes: u64,
     faults: Faults,
 }
 
@@ -486,7 +488,8 @@ impl World {
 
     fn config(&self) -> Config {
         let (segment_bytes, staged_bytes_max) = (self.climate.segment_bytes, self.climate.staged_bytes_max);
-        let log = LogOptions { segment_bytes, staged_bytes_max, ..LogOptions::default() };
+        let reserve_bytes = self.climate.reserve_bytes;
+        let log = LogOptions { segment_bytes, staged_bytes_max, reserve_bytes, ..LogOptions::default() };
         Config {
             shards: self.climate.shards,
             log,
@@ -675,6 +678,7 @@ impl Climate {
             crash_in_recovery: *rng.pick(&[0, 0, 2, 4]),
             rot: *rng.pick(&[0, 2]),
             staged_bytes_max: *rng.pick(&[300, 4 << 10, 64 << 20]),
+            reserve_bytes: *rng.pick(&[0, 10 << 10, 32 << 10]),
             faults,
         }
     }
