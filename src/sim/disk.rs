@@ -154,11 +154,25 @@ impl SimDisk {
         }
     }
 
+    /// A copy of what a reader would find, all of it on the device.
+    pub(super) fn copy(&self, rng: &mut Rng) -> SimDisk {
+        let copy = SimDisk::new(rng.fork(0));
+        let mut disk = copy.0.lock();
+        for (name, content) in &self.0.lock().names {
+            let bytes = content.lock().cache.clone();
+            let content = Content { device: bytes.clone(), cache: bytes, dirty: BTreeSet::new() };
+            disk.names.insert(name.clone(), Arc::new(Mutex::new(content)));
+        }
+        disk.durable_names = disk.names.clone();
+        drop(disk);
+        copy
+    }
+
     /// A copy of what a reader would find, with one log file of it damaged; how, and where.
     pub(super) fn rotten(&self, rng: &mut Rng) -> Option<(SimDisk, Rot, String)> {
-        let rotten = SimDisk::new(rng.fork(0));
+        let rotten = self.copy(rng);
         let mut files: Vec<(String, Vec<u8>, usize)> = Vec::new();
-        for (name, content) in &self.0.lock().names {
+        for (name, content) in &rotten.0.lock().names {
             let bytes = content.lock().cache.clone();
             let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
             files.push((name.clone(), bytes, used));
@@ -190,13 +204,11 @@ impl SimDisk {
                 (Rot::Cut, format!("end, from {at} of {name}"))
             }
         };
-        let mut disk = rotten.0.lock();
-        for (name, bytes, _) in files {
-            let content = Content { device: bytes.clone(), cache: bytes, dirty: BTreeSet::new() };
-            disk.names.insert(name, Arc::new(Mutex::new(content)));
+        if let Some(content) = rotten.0.lock().names.get(name) {
+            let content = &mut *content.lock();
+            content.cache.clone_from(bytes);
+            content.device.clone_from(bytes);
         }
-        disk.durable_names = disk.names.clone();
-        drop(disk);
         Some((rotten, rot, place))
     }
 

@@ -7,7 +7,7 @@ use super::program::{SIGNALS, some_conflict, some_id, some_input, some_reuse};
 use super::rng::{Rng, mix};
 use crate::engine::{Clock, Event, Lsn, Run, StartRequest};
 use crate::engine::{Config, Durability, ErrorCode, EventKind, Events, FIELD, FlushMode, ForeignEngine};
-use crate::log::{LogOptions, LogState};
+use crate::log::{Log, LogOptions, LogState};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -422,6 +422,9 @@ impl World {
         if !dies && self.climate.rot > 0 && self.rng.one_in(self.climate.rot) {
             self.damage()?;
         }
+        if !dies && self.rng.one_in(6) {
+            self.trim_copy()?;
+        }
         self.try_open()
     }
 
@@ -453,6 +456,31 @@ impl World {
                 Ok(())
             }
             Err(error) => Err(format!("LAW-10: rotten {place}: {error}")),
+        }
+    }
+
+    /// Trims a copy of the directory and dies in it, without power: what is left has no gap and has all from there on.
+    fn trim_copy(&mut self) -> Result<(), Broken> {
+        let disk = self.disk.copy(&mut self.rng);
+        let log = self.config().log;
+        let open = |first: &mut Option<Lsn>| {
+            Log::open(Arc::new(disk.clone()), log, &mut |lsn, _, _| {
+                first.get_or_insert(lsn);
+            })
+        };
+        let Ok((trimmed, _)) = open(&mut None) else { return Ok(()) };
+        let last = trimmed.last();
+        let below = Lsn(self.rng.below(last.0 + 1) + 1);
+        disk.die_after(Some(self.rng.below(12) + 1));
+        let removed = trimmed.trim(below);
+        self.note(|| format!("a copy is trimmed below {below} of {last}: {removed:?}"));
+        trimmed.abandon();
+        disk.crash(true);
+        let mut first = None;
+        match open(&mut first) {
+            Ok((log, _)) if log.last() == last && first.is_none_or(|first| first <= below) => Ok(()),
+            Ok((log, _)) => Err(format!("LAW-10: after a trim below {below} it has {first:?} to {}", log.last())),
+            Err(error) => Err(format!("LAW-10: after a trim that died: {error}")),
         }
     }
 
