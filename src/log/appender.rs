@@ -142,7 +142,8 @@ impl Log {
         each: &mut dyn FnMut(Lsn, Source, &[u8]),
     ) -> Result<(Log, Opened), LogError> {
         let lock = storage.lock()?;
-        let recovered = recovery::recover(&*storage, &options, each)?;
+        let mut recovered = recovery::recover(&*storage, &options, each)?;
+        recovered.opened.warnings.extend(storage.warning());
         let last = recovered.last;
         let device = Device {
             storage,

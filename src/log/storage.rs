@@ -21,6 +21,10 @@ pub trait Storage: Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Makes creations, renames and removals durable.
     fn sync_directory(&self) -> io::Result<()>;
+    /// Why the promises on which a log rests may not hold here, if that is known.
+    fn warning(&self) -> Option<String> {
+        None
+    }
     /// Takes the directory for this opening alone: neither another process nor another opening in this one has it.
     fn lock(&self) -> Result<Box<dyn LockGuard>, LogError>;
 }

@@ -109,6 +109,7 @@ pub struct Group {
     /// Numbers for records that a poisoned log did not take: nothing rests on them, nothing is released for them.
     void: AtomicU64,
     opened: Opened,
+    warnings: Vec<String>,
 }
 
 /// Where the records of a shard go.
@@ -184,6 +185,7 @@ impl Group {
                 torn_bytes: opened.torn_bytes,
                 open_runs: machines.iter().map(Shard::open_count).sum(),
             },
+            warnings: opened.warnings,
             shards: machines.into_iter().map(|shard| Mutex::new(ShardCell::new(shard))).collect(),
             log,
             clock,
@@ -235,6 +237,12 @@ impl Group {
     #[must_use]
     pub fn opened(&self) -> Opened {
         self.opened
+    }
+
+    /// What somebody should know about the directory, though it hinders nothing.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Number of shards.
