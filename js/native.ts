@@ -83,6 +83,8 @@ export interface NativeEngine extends PumpVerbs {
   metrics(): string;
   health(): string;
   report(): string;
+  /** What somebody should know about the directory, a row each. */
+  warnings(): string;
   subscribe(mask: number): void;
   setNow(ms: number): void;
   nextDueAt(): number;

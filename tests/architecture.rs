@@ -39,7 +39,7 @@ const HOUSE: &[Room] = &[
 
 /// Files that may contain `unsafe`, one reason each.
 const UNSAFE_FILES: &[(&str, &str)] = &[
-    ("log/system.rs", "two calls of the system that std does not offer"),
+    ("log/system.rs", "three calls of the system that std does not offer"),
     ("node/heads.rs", "writes into a typed array that JS owns"),
     ("node/hot.rs", "raw Node-API calls for the verbs that run once or more a step"),
 ];

@@ -21,7 +21,7 @@ import { KeepAlive } from './keep-alive.js';
 import { Listeners } from './listeners.js';
 import { noticeOf } from './notices.js';
 import { closed, Requests, type Reader, type Request, type ResultTarget, type Waiting } from './requests.js';
-import { statusName } from './rows.js';
+import { rowsOf, statusName } from './rows.js';
 
 /** How an engine is opened, read and checked. */
 export interface CoreSettings {
@@ -291,8 +291,9 @@ export class EngineCore implements PumpOwner {
     return this.listeners.emit(type, noticeOf(type, base, payload));
   }
 
-  /** Says in one line what was found. */
+  /** Says in one line what was found, and what is doubtful about the directory. */
   private report(): void {
+    for (const text of rowsOf(this.native.warnings())) this.warn('DIRECTORY', text);
     const [found = '0', , , , ...types] = this.native.report().split('\u001f');
     if (found === '0') return;
     const unregistered = types.map((text) => text.split(': ') as [string, string]);

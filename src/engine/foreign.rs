@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// A record that ends a run has about so many bytes besides its reason.
+const URGENT_BYTES: usize = 512;
+
 /// Events handed out by one tick, about.
 const EVENTS_MAX: usize = 4_096;
 
@@ -161,7 +164,7 @@ impl ForeignEngine {
     }
 
     pub(super) fn log_options(&self) -> crate::log::LogOptions {
-        self.config.log
+        crate::log::LogOptions { reserve_bytes: 0, ..self.config.log }
     }
 
     /// Flushes and lets go of the directory. Durable on return: everything that was appended.
@@ -362,7 +365,7 @@ impl ForeignEngine {
     /// Asks a run to end; `token` is acknowledged once that is durable. No-op for a run that has ended.
     pub fn cancel(&mut self, token: Token, run: Run<'_>, reason: &str, actor: Option<&str>) -> Result<(), EngineError> {
         self.check_payload(reason.as_bytes())?;
-        self.command(token, run, |cell, work, target| cell.shard.cancel(work, target, reason, actor))
+        self.urgent(token, run, reason, |cell, work, target| cell.shard.cancel(work, target, reason, actor))
     }
 
     /// Ends a run at once; `token` is acknowledged once that is durable. No-op for a run that has ended.
@@ -374,7 +377,9 @@ impl ForeignEngine {
         actor: Option<&str>,
     ) -> Result<(), EngineError> {
         self.check_payload(reason.as_bytes())?;
-        self.command(token, run, |cell, work, target| cell.shard.terminate(work, target, reason.as_bytes(), actor))
+        self.urgent(token, run, reason, |cell, work, target| {
+            cell.shard.terminate(work, target, reason.as_bytes(), actor)
+        })
     }
 
     /// Ends a pause, or tries a stuck run again; `token` is acknowledged once that is durable.
@@ -389,6 +394,30 @@ impl ForeignEngine {
         work: impl FnOnce(&mut ShardCell, &mut crate::machine::Work<'_>, Target<'_>) -> Result<(), crate::machine::Refusal>,
     ) -> Result<(), EngineError> {
         self.admits(run.id)?;
+        self.commanded(token, run, work)
+    }
+
+    /// A command that ends something: on a full disk it may use the reserve.
+    fn urgent(
+        &mut self,
+        token: Token,
+        run: Run<'_>,
+        reason: &str,
+        work: impl FnOnce(&mut ShardCell, &mut crate::machine::Work<'_>, Target<'_>) -> Result<(), crate::machine::Refusal>,
+    ) -> Result<(), EngineError> {
+        self.check_id(run.id)?;
+        self.group.admits_urgent(reason.len() + URGENT_BYTES)?;
+        self.commanded(token, run, work)?;
+        self.group.hurry();
+        Ok(())
+    }
+
+    fn commanded(
+        &mut self,
+        token: Token,
+        run: Run<'_>,
+        work: impl FnOnce(&mut ShardCell, &mut crate::machine::Work<'_>, Target<'_>) -> Result<(), crate::machine::Refusal>,
+    ) -> Result<(), EngineError> {
         let (shard, no) = self.target(run)?;
         self.group.with(shard, |cell, context| match work(cell, context, Target { id: run.id, run: no }) {
             Ok(()) => cell.held.hold(cell.shard.last(), Output::Ack(token)),
@@ -623,6 +652,11 @@ impl ForeignEngine {
     }
 
     fn admits(&self, id: &str) -> Result<(), EngineError> {
+        self.check_id(id)?;
+        Ok(self.group.admits()?)
+    }
+
+    fn check_id(&self, id: &str) -> Result<(), EngineError> {
         self.check_open()?;
         if id.is_empty() || id.len() > ID_BYTES_MAX || id.chars().any(char::is_control) {
             return Err(EngineError::new(
@@ -633,7 +667,7 @@ impl ForeignEngine {
                 ),
             ));
         }
-        Ok(self.group.admits()?)
+        Ok(())
     }
 
     fn check_open(&self) -> Result<(), EngineError> {

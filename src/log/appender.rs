@@ -2,13 +2,15 @@
 
 use super::LogError;
 use super::recovery::{self, Opened};
-use super::segment::{Segment, WriteFault, next_header, segment_name};
+use super::reserve;
+use super::segment::{Segment, WriteFault, is_full, next_header, segment_name};
 use super::storage::{LockGuard, Storage};
 use crate::record::frame::{FRAMES_START, FrameHeader, frame_bytes, push_record};
 use crate::record::{Lsn, Source};
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// How the log is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -19,11 +21,18 @@ pub struct LogOptions {
     pub record_bytes_max: usize,
     /// Bytes that may wait for a full disk. Default 64 MiB.
     pub staged_bytes_max: usize,
+    /// Bytes of the file that lets what may make space through on a full disk; 0: none. Default 2 MiB.
+    pub reserve_bytes: u64,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        LogOptions { segment_bytes: 64 << 20, record_bytes_max: 16 << 20, staged_bytes_max: 64 << 20 }
+        LogOptions {
+            segment_bytes: 64 << 20,
+            record_bytes_max: 16 << 20,
+            staged_bytes_max: 64 << 20,
+            reserve_bytes: reserve::RESERVE_BYTES,
+        }
     }
 }
 
@@ -32,12 +41,23 @@ impl Default for LogOptions {
 pub enum LogState {
     /// It takes records and writes them.
     Healthy,
-    /// The disk is full. What was appended waits; new commands are to be refused.
+    /// The disk is full, or has no space for the reserve. What was appended waits; new commands are to be refused.
     Full(Arc<LogError>),
     /// It failed. Nothing is taken or written any more.
     Poisoned(Arc<LogError>),
     /// It was closed.
     Closed,
+}
+
+/// Why the log's thread is woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kick {
+    /// Somebody wants a flush.
+    Flush,
+    /// Nobody has wanted one for as long as it was to wait.
+    Quiet,
+    /// There will be nothing more to write.
+    Over,
 }
 
 /// A payload of about this size closes a frame.
@@ -92,8 +112,20 @@ pub struct Log {
     options: LogOptions,
     staging: Mutex<Staging>,
     device: Mutex<Device>,
+    /// One trim at a time, and none over the end; taken before the device, which it does not keep over a sync.
+    trimming: Mutex<()>,
     durable: AtomicU64,
     last: AtomicU64,
+    /// The header of the growing segment says that everything up to here is durable.
+    marked: AtomicU64,
+    /// Up to here the reserve may be used.
+    urgent: AtomicU64,
+    /// The reserve is there. Changes under the device's lock.
+    has_reserve: AtomicBool,
+    /// Urgent records will get through, also on a full disk.
+    has_relief: AtomicBool,
+    /// Bytes that wait for a full disk, besides those that are staged.
+    waiting_bytes: AtomicUsize,
     status: AtomicU8,
     trouble: Mutex<Option<Arc<LogError>>>,
     is_kicked: Mutex<bool>,
@@ -110,7 +142,8 @@ impl Log {
         each: &mut dyn FnMut(Lsn, Source, &[u8]),
     ) -> Result<(Log, Opened), LogError> {
         let lock = storage.lock()?;
-        let recovered = recovery::recover(&*storage, &options, each)?;
+        let mut recovered = recovery::recover(&*storage, &options, each)?;
+        recovered.opened.warnings.extend(storage.warning());
         let last = recovered.last;
         let device = Device {
             storage,
@@ -126,14 +159,22 @@ impl Log {
             options,
             staging: Mutex::new(Staging { batch: Batch::default(), last }),
             device: Mutex::new(device),
+            trimming: Mutex::new(()),
             durable: AtomicU64::new(last.0),
             last: AtomicU64::new(last.0),
+            // What was copied is in the header, and what was not is in the one before it.
+            marked: AtomicU64::new(last.0),
+            urgent: AtomicU64::new(0),
+            has_reserve: AtomicBool::new(false),
+            has_relief: AtomicBool::new(true),
+            waiting_bytes: AtomicUsize::new(0),
             status: AtomicU8::new(HEALTHY),
             trouble: Mutex::new(None),
             is_kicked: Mutex::new(false),
             kicked: Condvar::new(),
             hook: RwLock::new(None),
         };
+        log.make_reserve(&log.device.lock())?;
         Ok((log, recovered.opened))
     }
 
@@ -204,23 +245,64 @@ impl Log {
     }
 
     fn write(&self, device: &mut Device) -> Result<(), LogError> {
-        match device.write(&self.durable, &self.options) {
-            Ok(()) => {
-                device.clear();
-                // Poison and close are for good.
-                let _ = self.status.compare_exchange(FULL, HEALTHY, Ordering::AcqRel, Ordering::Acquire);
-                Ok(())
+        loop {
+            let mut written = device.write(&self.durable, &self.options);
+            if let Err(WriteFault::Full(error)) = &written {
+                self.fill(error);
+                let is_urgent = self.urgent.load(Ordering::Acquire) > self.durable.load(Ordering::Acquire);
+                if is_urgent && self.has_reserve.swap(false, Ordering::AcqRel) {
+                    match device.use_reserve() {
+                        Ok(()) => continue,
+                        Err(fault) => written = Err(fault),
+                    }
+                }
             }
-            Err(WriteFault::Full(error)) => {
-                *self.trouble.lock() = Some(Arc::new(error.clone()));
-                self.status.store(FULL, Ordering::Release);
-                Err(error)
-            }
-            Err(WriteFault::Failed(error)) => {
-                self.poison(&error);
-                Err(error)
+            return match written {
+                Ok(()) => {
+                    device.clear();
+                    self.waiting_bytes.store(0, Ordering::Release);
+                    self.has_relief.store(true, Ordering::Release);
+                    if self.status.load(Ordering::Acquire) == FULL { self.make_reserve(device) } else { Ok(()) }
+                }
+                Err(WriteFault::Full(error)) => {
+                    self.waiting_bytes.store(device.batch.payload.len(), Ordering::Release);
+                    self.has_relief.store(self.has_reserve.load(Ordering::Acquire), Ordering::Release);
+                    Err(error)
+                }
+                Err(WriteFault::Failed(error)) => {
+                    self.poison(&error);
+                    Err(error)
+                }
+            };
+        }
+    }
+
+    /// The disk is full.
+    fn fill(&self, error: &LogError) {
+        *self.trouble.lock() = Some(Arc::new(error.clone()));
+        // Poison and close are for good.
+        let _ = self.status.compare_exchange(HEALTHY, FULL, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// Has the reserve there again. The log is full for as long as there is no space for it.
+    fn make_reserve(&self, device: &Device) -> Result<(), LogError> {
+        let bytes = self.options.reserve_bytes;
+        if bytes > 0 && !self.has_reserve.load(Ordering::Acquire) {
+            match reserve::ensure(&*device.storage, bytes) {
+                Ok(()) => self.has_reserve.store(true, Ordering::Release),
+                Err(error) if is_full(&error) => {
+                    self.fill(&reserve::missing(bytes, &error));
+                    return Ok(());
+                }
+                Err(error) => {
+                    let error = reserve::missing(bytes, &error);
+                    self.poison(&error);
+                    return Err(error);
+                }
             }
         }
+        let _ = self.status.compare_exchange(FULL, HEALTHY, Ordering::AcqRel, Ordering::Acquire);
+        Ok(())
     }
 
     /// Something that counts as recorded was refused by [`Log::append`]: nothing after it may be recorded either, else the
@@ -257,6 +339,24 @@ impl Log {
         }
     }
 
+    /// The same for a command that may make space, with records of about so many bytes: on a full disk it is taken as
+    /// long as it can be written, in the reserve if need be. Tell [`Log::hurry`] when it is appended.
+    pub fn admits_urgent(&self, bytes: usize) -> Result<(), LogError> {
+        let refused = match self.admits() {
+            Err(error @ LogError::Full { .. }) if self.has_relief.load(Ordering::Acquire) => error,
+            other => return other,
+        };
+        let waiting = self.waiting_bytes.load(Ordering::Acquire) + self.staging.lock().batch.payload.len() + bytes;
+        // What waits before it has to be written before it. Frames have heads, and a large one closes a segment.
+        let room = usize::try_from(self.options.reserve_bytes / 2).unwrap_or(usize::MAX);
+        if waiting <= room.min(self.options.staged_bytes_max) { Ok(()) } else { Err(refused) }
+    }
+
+    /// Everything appended so far may be written into the reserve.
+    pub fn hurry(&self) {
+        self.urgent.fetch_max(self.last.load(Ordering::Acquire), Ordering::AcqRel);
+    }
+
     fn refusal(&self) -> LogError {
         match self.state() {
             LogState::Full(error) | LogState::Poisoned(error) => (*error).clone(),
@@ -286,23 +386,66 @@ impl Log {
         self.kicked.notify_all();
     }
 
-    /// Waits, as the log's thread, until somebody kicks. `false`: there will be nothing more to write.
-    pub fn wait_for_kick(&self) -> bool {
+    /// Waits, as the log's thread, until somebody kicks, and not longer than it is told.
+    pub fn wait_for_kick(&self, at_most: Option<Duration>) -> Kick {
         let mut is_kicked = self.is_kicked.lock();
         while !*is_kicked {
-            self.kicked.wait(&mut is_kicked);
+            match at_most {
+                None => self.kicked.wait(&mut is_kicked),
+                Some(at_most) => {
+                    if self.kicked.wait_for(&mut is_kicked, at_most).timed_out() {
+                        break;
+                    }
+                }
+            }
         }
-        *is_kicked = false;
-        self.status.load(Ordering::Acquire) < POISONED
+        let was_kicked = std::mem::take(&mut *is_kicked);
+        match self.status.load(Ordering::Acquire) {
+            POISONED | CLOSED => Kick::Over,
+            _ if was_kicked => Kick::Flush,
+            _ => Kick::Quiet,
+        }
+    }
+
+    /// Whether a [`Log::rest`] would find something to write down.
+    #[must_use]
+    pub fn is_restless(&self) -> bool {
+        self.marked.load(Ordering::Acquire) < self.last.load(Ordering::Acquire)
+    }
+
+    /// To be called when nothing has been appended for a while: writes down that everything is durable, so that an end
+    /// without warning leaves nothing ambiguous. `false`: not now, since something is not durable yet or is being
+    /// written, or it is written down already.
+    pub fn rest(&self) -> bool {
+        let Some(mut device) = self.device.try_lock() else { return false };
+        let durable = self.durable();
+        let is_ready = self.status.load(Ordering::Acquire) == HEALTHY && durable == self.last();
+        if !is_ready || !self.is_restless() {
+            return false;
+        }
+        match device.segment.mark(durable) {
+            Ok(()) => {
+                self.marked.store(durable.0, Ordering::Release);
+                true
+            }
+            Err(fault) => {
+                self.poison(&LogError::from(fault));
+                drop(device);
+                self.progress();
+                false
+            }
+        }
     }
 
     /// Flushes, marks the end as orderly, and lets go of the directory. Everything afterwards is refused.
     pub fn close(&self) -> Result<(), LogError> {
+        let _alone = self.trimming.lock();
         let mut device = self.device.lock();
         let closed = match self.status.load(Ordering::Acquire) {
             CLOSED => return Ok(()),
             POISONED => Err(self.refusal()),
             _ => {
+                self.hurry();
                 device.take(&mut self.staging.lock().batch);
                 self.write(&mut device).and_then(|()| {
                     let sealed = device.seal(self.durable(), &self.options);
@@ -316,6 +459,7 @@ impl Log {
 
     /// Lets go of the directory without writing anything: what a killed process leaves.
     pub fn abandon(&self) {
+        let _alone = self.trimming.lock();
         let mut device = self.device.lock();
         self.end(&mut device);
     }
@@ -326,27 +470,43 @@ impl Log {
         self.wake_thread();
     }
 
-    /// Removes whole segments, the oldest first, whose records are all below `below`. Returns how many.
+    /// Removes whole segments, the oldest first, whose records are all below `below`. Returns how many. Each removal is
+    /// durable before the next one begins: a crash may bring back the newest of them, and never leaves a gap.
     pub fn trim(&self, below: Lsn) -> Result<usize, LogError> {
-        let mut device = self.device.lock();
+        let _alone = self.trimming.lock();
+        let storage = Arc::clone(&self.device.lock().storage);
+        let mut removed = 0;
+        while let Some(number) = self.trimmable(below)? {
+            let name = segment_name(number);
+            match storage.remove(&name) {
+                Ok(()) => {}
+                // A removal that was reported as failed has happened after all.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(LogError::io("remove", &name, &error)),
+            }
+            if !cfg!(fusee_mutant = "trim_unsynced")
+                && let Err(error) = storage.sync_directory()
+            {
+                let error = LogError::io("sync", "the directory", &error);
+                self.fail(&error);
+                self.progress();
+                return Err(error);
+            }
+            self.device.lock().older.remove(0);
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    /// The oldest segment, if all its records are below `below`.
+    fn trimmable(&self, below: Lsn) -> Result<Option<u64>, LogError> {
+        let device = self.device.lock();
         if self.status.load(Ordering::Acquire) >= POISONED {
             return Err(self.refusal());
         }
-        let mut removed = 0;
-        while let Some((number, _)) = device.older.first().copied() {
-            let next_first = device.older.get(1).map_or(device.segment.header.first, |(_, first)| *first);
-            if next_first > below {
-                break;
-            }
-            let name = segment_name(number);
-            device.storage.remove(&name).map_err(|error| LogError::io("remove", &name, &error))?;
-            device.older.remove(0);
-            removed += 1;
-        }
-        if removed > 0 {
-            device.storage.sync_directory().map_err(|error| LogError::io("sync", "the directory", &error))?;
-        }
-        Ok(removed)
+        let Some((number, _)) = device.older.first().copied() else { return Ok(None) };
+        let next_first = device.older.get(1).map_or(device.segment.header.first, |(_, first)| *first);
+        Ok((next_first <= below).then_some(number))
     }
 }
 
@@ -407,7 +567,7 @@ impl Device {
                 self.rotate(options)?;
                 continue;
             }
-            self.segment.write(&self.output)?;
+            self.segment.write(&self.output, watermark)?;
             self.chain = chain;
             self.written = index;
             let last = self.batch.frames[index - 1];
@@ -448,8 +608,23 @@ impl Device {
 
     fn next_segment(&mut self, first: Lsn, size: u64) -> Result<(), WriteFault> {
         let header = next_header(&self.segment.header, first, self.chain);
-        let mut segment = Segment::begin(&*self.storage, header, size)?;
-        segment.complete()?;
+        let segment = Segment::begin(&*self.storage, header, size)?;
+        self.go_on_in(segment)
+    }
+
+    /// The reserve becomes the next segment.
+    fn use_reserve(&mut self) -> Result<(), WriteFault> {
+        let first = self.batch.frames[self.written].first;
+        let header = next_header(&self.segment.header, first, self.chain);
+        match reserve::take(&*self.storage, header)? {
+            Some(segment) => self.go_on_in(segment),
+            None => Err(WriteFault::Full(LogError::Full { file: reserve::RESERVE_NAME.into(), needed_bytes: 0 })),
+        }
+    }
+
+    fn go_on_in(&mut self, mut segment: Segment) -> Result<(), WriteFault> {
+        let before = Lsn(segment.header.first.0 - 1);
+        segment.complete(&*self.storage, before).inspect_err(|_| segment.discard(&*self.storage))?;
         self.older.push((self.segment.header.number, self.segment.header.first));
         self.segment = segment;
         Ok(())
@@ -473,8 +648,9 @@ impl Device {
             is_seal: true,
         };
         let (bytes, checksum) = header.encode();
-        self.segment.write(&bytes)?;
+        self.segment.write(&bytes, durable)?;
         self.chain = checksum;
-        Ok(())
+        // The mark may lie in one sector with the last frame; what is damaged there is missed by the header.
+        self.segment.mark(durable)
     }
 }

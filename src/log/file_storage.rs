@@ -64,6 +64,22 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
+/// File systems whose server or helper process decides what a flush and a lock are worth, by the numbers of Linux.
+fn distant_file_system(kind: u32) -> Option<&'static str> {
+    Some(match kind {
+        0x6969 => "a network file system (NFS)",
+        0x517b | 0xff53_4d42 | 0xfe53_4d42 => "a network file system (SMB/CIFS)",
+        0x0102_1997 => "a file system of the host (9p)",
+        0x786f_4256 => "a shared folder of a virtual machine",
+        0x6573_5546 => "a file system in a process (FUSE)",
+        0x00c3_6400 => "a network file system (Ceph)",
+        0x5346_414f | 0x6b41_4653 => "a network file system (AFS)",
+        0x0bd0_0bd0 => "a network file system (Lustre)",
+        0x0116_1970 | 0x7461_636f => "a cluster file system",
+        _ => return None,
+    })
+}
+
 struct FileLock {
     // Dropping the file lets go of the lock.
     _file: File,
@@ -87,12 +103,27 @@ impl Storage for FileStorage {
         Ok(Box::new(DiskFile::new(self.options().open(self.path.join(name))?)))
     }
 
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path.join(from), self.path.join(to))
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         std::fs::remove_file(self.path.join(name))
     }
 
     fn sync_directory(&self) -> io::Result<()> {
         self.directory.sync_all()
+    }
+
+    fn warning(&self) -> Option<String> {
+        // Where the system does not say, there is nothing to say.
+        let kind = super::system::file_system_kind(&self.directory).ok()?;
+        let name = distant_file_system(kind)?;
+        Some(format!(
+            "directory \"{}\" is on {name}: a lock may keep nobody out there and a flush may not reach a disk, so records \
+             can be lost or mixed; use a disk of this machine",
+            self.path.display()
+        ))
     }
 
     /// `flock` on an open file: the system lets go of it when the process dies, and it keeps out a second opening in
@@ -200,5 +231,21 @@ impl DiskFile {
     fn write_and_sync(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)?;
         self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_file_systems_are_told_from_disks() {
+        for kind in [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x6573_5546] {
+            assert!(distant_file_system(kind).is_some(), "{kind:x}");
+        }
+        // ext4, XFS, btrfs, overlay, tmpfs.
+        for kind in [0xef53, 0x5846_5342, 0x9123_683e, 0x794c_7630, 0x0102_1994] {
+            assert_eq!(distant_file_system(kind), None, "{kind:x}");
+        }
     }
 }

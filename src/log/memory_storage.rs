@@ -48,6 +48,17 @@ impl MemoryStorage {
     }
 }
 
+#[cfg(test)]
+impl MemoryStorage {
+    /// Cuts a file, as a damaged file system would.
+    pub(super) fn truncate(&self, name: &str, length: u64) {
+        let directory = self.directory.lock();
+        let mut content = directory.files[name].lock();
+        content.bytes.truncate(length as usize);
+        content.before.clear();
+    }
+}
+
 struct MemoryLock(MemoryStorage);
 
 impl LockGuard for MemoryLock {}
@@ -78,6 +89,13 @@ impl Storage for MemoryStorage {
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
         let content = self.directory.lock().files.get(name).cloned().ok_or(io::ErrorKind::NotFound)?;
         Ok(Box::new(MemoryFile(content)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut directory = self.directory.lock();
+        let content = directory.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        directory.files.insert(to.into(), content);
+        Ok(())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {

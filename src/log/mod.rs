@@ -8,10 +8,13 @@
 //! * After a write or flush of unknown extent the log is poisoned: nothing more is appended or acknowledged, and a failed
 //!   flush is never tried again on the same file. A full disk that has written nothing is no poison.
 //! * Each open writes a segment of its own, with an epoch of its own. Recovery tells a torn tail from damage by the
-//!   watermark in later frames, and copies what lies past the last watermark before anything rests on it.
+//!   watermark in later frames and in the segment's header, and copies what lies past the last watermark before anything
+//!   rests on it.
+//! * On a full disk the reserve becomes a segment for what is urgent; while it is gone the log takes nothing else.
 //!
 //! Planted bugs, to test the tests: `RUSTFLAGS='--cfg fusee_mutant="flush_skipped"'`, likewise `watermark_frozen`,
-//! `tail_not_copied`, `tail_not_cut`, `failed_flush_retried`.
+//! `tail_not_copied`, `tail_not_cut`, `failed_flush_retried`, `segment_named_early`, `truncation_undetected`,
+//! `trim_unsynced`.
 
 mod appender;
 mod direct_file;
@@ -19,14 +22,17 @@ mod error;
 mod file_storage;
 mod memory_storage;
 mod recovery;
+mod reserve;
 mod segment;
 mod storage;
 mod system;
 
 #[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
 mod tests;
 
-pub use appender::{Log, LogOptions, LogState};
+pub use appender::{Kick, Log, LogOptions, LogState};
 pub use error::LogError;
 pub use file_storage::FileStorage;
 pub use memory_storage::MemoryStorage;

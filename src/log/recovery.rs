@@ -4,13 +4,15 @@
 //! * A segment's frames end where the next segment's first record begins; what lies behind was superseded by a copy.
 //! * In the last segment, the first place that is no frame is the end. If a later frame there knows that more was
 //!   durable, that is damage; else it is a torn tail, whose bytes are put aside.
-//! * A last segment without a header was never completed and is made again, unless a frame in it says otherwise.
+//! * A segment gets its name when it is complete, and its header says how long its file is and what was durable when that
+//!   was written: one without a header, or a last one that is shorter or ends before that record, is damaged.
 //! * Records past the newest watermark may have survived without ever having been flushed. They are copied into the new
 //!   segment, and that is flushed and its header completed, before the log is given out.
 
 use super::LogError;
 use super::appender::LogOptions;
-use super::segment::{Segment, WriteFault, segment_name, segment_number};
+use super::reserve;
+use super::segment::{Segment, WriteFault, is_full, segment_name, segment_number};
 use super::storage::{Storage, StorageFile};
 use crate::record::frame::{
     FORMAT, FRAME_ALIGN, FRAME_HEADER_BYTES, FRAMES_START, FrameHeader, HEADER_COPIES, SEGMENT_HEADER_BYTES,
@@ -19,7 +21,7 @@ use crate::record::frame::{
 use crate::record::{Lsn, Source};
 
 /// What opening found.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Opened {
     /// There was no log.
     pub created: bool,
@@ -33,6 +35,8 @@ pub struct Opened {
     pub copied: u64,
     /// Identity of the directory.
     pub store_id: [u8; 16],
+    /// What somebody should know, though it hinders nothing.
+    pub warnings: Vec<String>,
 }
 
 /// A log that is ready to grow.
@@ -62,6 +66,7 @@ struct Walk<'a> {
     /// Frames past the watermark.
     tail: Vec<TailFrame>,
     records: u64,
+    warnings: Vec<String>,
 }
 
 /// The first bytes of a directory's identity, for its frames.
@@ -74,7 +79,7 @@ pub(super) fn recover(
     options: &LogOptions,
     each: &mut dyn FnMut(Lsn, Source, &[u8]),
 ) -> Result<Recovered, LogError> {
-    let (headers, unfinished) = read_headers(storage)?;
+    let headers = read_headers(storage)?;
     let Some(newest) = headers.last().copied() else { return create(storage, options) };
     let mut walk = Walk {
         options,
@@ -85,20 +90,21 @@ pub(super) fn recover(
         watermark: Lsn(headers[0].first.0 - 1),
         tail: Vec::new(),
         records: 0,
+        warnings: Vec::new(),
     };
     let mut torn_bytes = 0;
     for (index, header) in headers.iter().enumerate() {
         let following = headers.get(index + 1);
         torn_bytes = walk.segment(storage, header, following)?;
     }
-    let is_newest_empty = walk.next == newest.first && headers.len() > 1 && unfinished.is_none() && torn_bytes == 0;
+    let is_newest_empty = walk.next == newest.first && torn_bytes == 0;
     let number = if is_newest_empty { newest.number } else { newest.number + 1 };
     let mut older: Vec<(u64, Lsn)> = headers.iter().map(|header| (header.number, header.first)).collect();
     if is_newest_empty {
         older.pop();
     }
     let clean = walk.is_sealed;
-    let (next, records) = (walk.next, walk.records);
+    let (next, records, warnings) = (walk.next, walk.records, walk.warnings);
     let tail = if clean || cfg!(fusee_mutant = "tail_not_copied") { Vec::new() } else { walk.tail };
     let copied = tail.iter().map(|frame| u64::from(frame.count)).sum();
     let header = SegmentHeader {
@@ -106,37 +112,27 @@ pub(super) fn recover(
         epoch: next_epoch(newest.epoch)?,
         first: tail.first().map_or(next, |frame| frame.first),
         chain: 0,
-        store: newest.store,
+        ..newest
     };
     // A file that an open before this one took away may come back, after the one before it is taken away below.
     storage.sync_directory().map_err(|error| LogError::io("sync", "the directory", &error))?;
-    if !clean && !is_newest_empty && !cfg!(fusee_mutant = "header_not_confirmed") {
-        // Its header may be a ghost: what was read survived in memory, not on the device. Once another segment follows,
-        // a header that is missing is damage.
-        confirm(storage, &newest)?;
-    }
     let (segment, chain) = begin(storage, options, header, &tail)?;
-    let opened = Opened { created: false, clean, records, torn_bytes, copied, store_id: newest.store };
+    let opened = Opened { created: false, clean, records, torn_bytes, copied, store_id: newest.store, warnings };
     Ok(Recovered { segment, chain, last: Lsn(next.0 - 1), older, opened })
-}
-
-/// Writes the header of a segment again, so that it is on the device.
-fn confirm(storage: &dyn Storage, header: &SegmentHeader) -> Result<(), LogError> {
-    let name = segment_name(header.number);
-    let confirmed = (|| {
-        let file = storage.open(&name)?;
-        for offset in HEADER_COPIES {
-            file.write_at(&header.encode(), offset)?;
-        }
-        file.sync()
-    })();
-    confirmed.map_err(|error: std::io::Error| LogError::io("write the header of", &name, &error))
 }
 
 fn create(storage: &dyn Storage, options: &LogOptions) -> Result<Recovered, LogError> {
     let mut store = [0; 16];
     getrandom::fill(&mut store).map_err(no_randomness)?;
-    let header = SegmentHeader { number: 1, epoch: next_epoch(0)?, first: Lsn(1), chain: 0, store };
+    let header = SegmentHeader {
+        number: 1,
+        epoch: next_epoch(0)?,
+        first: Lsn(1),
+        chain: 0,
+        store,
+        length: 0,
+        watermark: Lsn::NONE,
+    };
     let (segment, chain) = begin(storage, options, header, &[])?;
     let opened = Opened { created: true, clean: true, store_id: store, ..Opened::default() };
     Ok(Recovered { segment, chain, last: Lsn::NONE, older: Vec::new(), opened })
@@ -151,37 +147,54 @@ fn begin(
 ) -> Result<(Segment, u32), LogError> {
     let copied: u64 = tail.iter().map(|frame| frame_bytes(frame.payload.len())).sum();
     let size = options.segment_bytes.max(FRAMES_START + copied);
-    let begun = (|| {
-        let mut segment = Segment::begin(storage, header, size)?;
-        let mut chain = header.chain;
-        let mut bytes = Vec::new();
-        for frame in tail {
-            let built = FrameHeader {
-                segment: header.number,
-                epoch: header.epoch,
-                first: frame.first,
-                watermark: Lsn(header.first.0 - 1),
-                count: frame.count,
-                length: frame.payload.len() as u32,
-                chain,
-                payload_checksum: crc32c::crc32c(&frame.payload),
-                store: store_tag(&header.store),
-                is_seal: false,
-            };
-            let (head, checksum) = built.encode();
-            let end = bytes.len() + built.frame_bytes() as usize;
-            bytes.extend_from_slice(&head);
-            bytes.extend_from_slice(&frame.payload);
-            bytes.resize(end, 0);
-            chain = checksum;
+    let before = Lsn(header.first.0 - 1);
+    let last = tail.last().map_or(before, |frame| Lsn(frame.first.0 + u64::from(frame.count) - 1));
+    let (bytes, chain) = build(&header, tail, before);
+    let fill = |mut segment: Segment| {
+        let written = if bytes.is_empty() { Ok(()) } else { segment.write(&bytes, before) };
+        match written.and_then(|()| segment.complete(storage, last)) {
+            Ok(()) => Ok(segment),
+            Err(fault) => {
+                segment.discard(storage);
+                Err(fault)
+            }
         }
-        if !bytes.is_empty() {
-            segment.write(&bytes)?;
-        }
-        segment.complete()?;
-        Ok((segment, chain))
-    })();
-    begun.map_err(|fault: WriteFault| fault.into())
+    };
+    let begun = match Segment::begin(storage, header, size).and_then(fill) {
+        Err(WriteFault::Full(error)) => match reserve::take(storage, header)? {
+            Some(segment) if segment.fits(copied) => fill(segment),
+            Some(_) | None => Err(WriteFault::Full(error)),
+        },
+        begun => begun,
+    };
+    Ok((begun?, chain))
+}
+
+/// The frames of the tail as they are in the new segment, and the chain value of the last one.
+fn build(header: &SegmentHeader, tail: &[TailFrame], watermark: Lsn) -> (Vec<u8>, u32) {
+    let mut chain = header.chain;
+    let mut bytes = Vec::new();
+    for frame in tail {
+        let built = FrameHeader {
+            segment: header.number,
+            epoch: header.epoch,
+            first: frame.first,
+            watermark,
+            count: frame.count,
+            length: frame.payload.len() as u32,
+            chain,
+            payload_checksum: crc32c::crc32c(&frame.payload),
+            store: store_tag(&header.store),
+            is_seal: false,
+        };
+        let (head, checksum) = built.encode();
+        let end = bytes.len() + built.frame_bytes() as usize;
+        bytes.extend_from_slice(&head);
+        bytes.extend_from_slice(&frame.payload);
+        bytes.resize(end, 0);
+        chain = checksum;
+    }
+    (bytes, chain)
 }
 
 /// Epochs rise from open to open, and no two opens have the same, even if one of them left no trace that counts.
@@ -200,15 +213,14 @@ fn no_randomness(error: getrandom::Error) -> LogError {
     }
 }
 
-/// The headers of all segments, in order, and the number of a last one that was never completed.
-fn read_headers(storage: &dyn Storage) -> Result<(Vec<SegmentHeader>, Option<u64>), LogError> {
+/// The headers of all segments, in order.
+fn read_headers(storage: &dyn Storage) -> Result<Vec<SegmentHeader>, LogError> {
     let names = storage.list().map_err(|error| LogError::io("list", "the directory", &error))?;
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment_number(name)).collect();
     numbers.sort_unstable();
     let mut headers: Vec<SegmentHeader> = Vec::with_capacity(numbers.len());
-    for (index, number) in numbers.iter().copied().enumerate() {
+    for number in numbers {
         let name = segment_name(number);
-        let is_last = index + 1 == numbers.len();
         let file = storage.open(&name).map_err(|error| LogError::io("open", &name, &error))?;
         let expected = headers.last().map_or(number, |before| before.number + 1);
         if number != expected {
@@ -227,47 +239,34 @@ fn read_headers(storage: &dyn Storage) -> Result<(Vec<SegmentHeader>, Option<u64
                 headers.push(header);
             }
             Err(SegmentFault::Newer(found)) => return Err(LogError::Newer { file: name, found, supported: FORMAT }),
-            Err(SegmentFault::Blank | SegmentFault::Damaged) if is_last => {
-                refuse_if_used(&*file, &name, number)?;
-                return Ok((headers, Some(number)));
-            }
             Err(SegmentFault::Blank | SegmentFault::Damaged) => {
                 return Err(damage(&name, 0, Lsn::NONE, "its header is damaged"));
             }
         }
     }
-    Ok((headers, None))
+    Ok(headers)
 }
 
+/// Of the copies that are whole the one that says more.
 fn read_header(file: &dyn StorageFile, name: &str) -> Result<Result<SegmentHeader, SegmentFault>, LogError> {
     let mut found = Err(SegmentFault::Blank);
     for offset in HEADER_COPIES {
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         file.read_at(&mut bytes, offset).map_err(|error| LogError::io("read", name, &error))?;
-        match (SegmentHeader::decode(&bytes), found) {
-            (Ok(header), _) => return Ok(Ok(header)),
-            (Err(SegmentFault::Newer(version)), _) => found = Err(SegmentFault::Newer(version)),
-            (Err(SegmentFault::Damaged), Err(SegmentFault::Blank)) => found = Err(SegmentFault::Damaged),
-            (Err(_), _) => {}
-        }
+        found = match (SegmentHeader::decode(&bytes), found) {
+            (Ok(this), Ok(other)) => {
+                let rank = |header: &SegmentHeader| (header.length, header.watermark);
+                Ok(if rank(&this) > rank(&other) { this } else { other })
+            }
+            (Ok(header), Err(_)) | (Err(_), Ok(header)) => Ok(header),
+            (Err(SegmentFault::Blank), Err(other)) | (Err(other), Err(SegmentFault::Blank)) => Err(other),
+            (Err(SegmentFault::Newer(version)), Err(_)) | (Err(_), Err(SegmentFault::Newer(version))) => {
+                Err(SegmentFault::Newer(version))
+            }
+            (Err(SegmentFault::Damaged), Err(SegmentFault::Damaged)) => Err(SegmentFault::Damaged),
+        };
     }
     Ok(found)
-}
-
-/// A segment without a header that was in use once: a frame in it knows that something of the segment was durable.
-fn refuse_if_used(file: &dyn StorageFile, name: &str, number: u64) -> Result<(), LogError> {
-    let bytes = read_all(file, name)?;
-    let mut first = None;
-    for (offset, header) in frames_in(&bytes, FRAMES_START) {
-        if header.segment != number {
-            continue;
-        }
-        let begin = *first.get_or_insert(header.first);
-        if header.watermark >= begin {
-            return Err(damage(name, 0, begin, &format!("its header is damaged, the frame at {offset} is whole")));
-        }
-    }
-    Ok(())
 }
 
 fn read_all(file: &dyn StorageFile, name: &str) -> Result<Vec<u8>, LogError> {
@@ -309,8 +308,7 @@ impl Walk<'_> {
             // Copies of what was read from the segment before, which ends where this one begins.
             return Err(damage(&name, 0, header.first, "records are there twice"));
         }
-        // The header was completed after everything before it was on the device.
-        self.known_durable(Lsn(header.first.0 - 1));
+        self.known_durable(header.watermark);
         self.chain = header.chain;
         self.is_sealed = false;
         let mut position = FRAMES_START;
@@ -363,7 +361,7 @@ impl Walk<'_> {
         self.chain = checksum;
         self.is_sealed = header.is_seal;
         self.known_durable(header.watermark);
-        if header.count > 0 {
+        if last.0 > self.watermark.0 + 1 && header.count > 0 {
             self.tail.push(TailFrame { first: header.first, count: header.count, payload: payload.to_vec() });
         }
         Some(header.frame_bytes())
@@ -384,6 +382,15 @@ impl Walk<'_> {
         position: u64,
         segment: &SegmentHeader,
     ) -> Result<u64, LogError> {
+        let is_short = (bytes.len() as u64) < segment.length && !cfg!(fusee_mutant = "truncation_undetected");
+        if is_short {
+            let detail = format!("the file had {} bytes, it has {}", segment.length, bytes.len());
+            return Err(damage(name, bytes.len() as u64, self.next, &detail));
+        }
+        if self.next <= segment.watermark {
+            let detail = format!("its header knows that record {} was durable", segment.watermark);
+            return Err(damage(name, position, self.next, &detail));
+        }
         let rest = bytes.get(position as usize..).unwrap_or_default();
         let torn = rest.iter().rposition(|byte| *byte != 0).map_or(0, |index| index + 1);
         if torn == 0 {
@@ -399,7 +406,12 @@ impl Walk<'_> {
         if self.is_sealed {
             return Err(damage(name, position, self.next, "there are bytes behind the mark of an orderly end"));
         }
-        put_aside(storage, name, position, &rest[..torn])?;
+        if !put_aside(storage, name, position, &rest[..torn])? {
+            self.warnings.push(format!(
+                "the disk is full: {torn} bytes of an unfinished write were not copied out of {name}, where they are at \
+                 offset {position}; none of them was acknowledged"
+            ));
+        }
         Ok(torn as u64)
     }
 }
@@ -407,8 +419,9 @@ impl Walk<'_> {
 /// More than a frame's payload has besides one record of the largest size.
 const FRAME_LIMIT: usize = 2 << 20;
 
-/// Keeps the bytes of a torn tail for whoever wants to look at them.
-fn put_aside(storage: &dyn Storage, name: &str, position: u64, torn: &[u8]) -> Result<(), LogError> {
+/// Keeps the bytes of a torn tail for whoever wants to look at them. `false`: the disk is full. They stay where they are,
+/// and the copy of what may have been acknowledged needs the space more.
+fn put_aside(storage: &dyn Storage, name: &str, position: u64, torn: &[u8]) -> Result<bool, LogError> {
     let aside = format!("quarantine-{}-{position}", name.trim_end_matches(".log"));
     let kept = (|| {
         if storage.list()?.contains(&aside) {
@@ -419,7 +432,15 @@ fn put_aside(storage: &dyn Storage, name: &str, position: u64, torn: &[u8]) -> R
         file.sync()?;
         storage.sync_directory()
     })();
-    kept.map_err(|error: std::io::Error| LogError::io("write", &aside, &error))
+    match kept {
+        Ok(()) => Ok(true),
+        Err(error) if is_full(&error) => {
+            // It may not have been created.
+            let _ = storage.remove(&aside);
+            Ok(false)
+        }
+        Err(error) => Err(LogError::io("write", &aside, &error)),
+    }
 }
 
 fn damage(file: &str, offset: u64, from: Lsn, detail: &str) -> LogError {

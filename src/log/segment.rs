@@ -28,6 +28,7 @@ impl From<WriteFault> for LogError {
 
 /// The segment that grows.
 pub(super) struct Segment {
+    /// As it is on the device.
     pub(super) header: SegmentHeader,
     name: String,
     file: Box<dyn StorageFile>,
@@ -37,6 +38,10 @@ pub(super) struct Segment {
     pub(super) position: u64,
     /// Everything before is on the device, zeros at least.
     zeroed_to: u64,
+    /// It has its name; its header is kept true from then on.
+    is_named: bool,
+    /// Which copy of the header is written next.
+    next_copy: usize,
 }
 
 /// The file name of a segment.
@@ -50,43 +55,74 @@ pub(super) fn segment_number(name: &str) -> Option<u64> {
     (digits.len() == 12).then(|| digits.parse().ok())?
 }
 
+/// The name of a segment that is being made.
+fn unfinished_name(number: u64) -> String {
+    format!("{number:012}{UNFINISHED}")
+}
+
+const UNFINISHED: &str = ".new";
+
 impl Segment {
-    /// A file of zeros under the segment's name; in place of one that was never completed. Its header is written by
-    /// [`Segment::complete`].
+    /// A file of zeros under another name. It gets its own by [`Segment::complete`]: a segment that has its name is whole.
     pub(super) fn begin(storage: &dyn Storage, header: SegmentHeader, size: u64) -> Result<Segment, WriteFault> {
-        let name = segment_name(header.number);
+        let name = unfinished_name(header.number);
         let begun = (|| {
-            if storage.list()?.contains(&name) {
-                storage.remove(&name)?;
-                storage.sync_directory()?;
+            for left in storage.list()?.iter().filter(|name| name.ends_with(UNFINISHED)) {
+                storage.remove(left)?;
             }
             storage.create(&name)
         })();
         let file = begun.map_err(|error| fault("create", &name, &error))?;
-        let mut segment = Segment { header, name, file, size, position: FRAMES_START, zeroed_to: 0 };
-        let made = segment.zero_to(FRAMES_START + 1).and_then(|()| {
-            storage.sync_directory().map_err(|error| fault("sync the directory of", &segment.name, &error))
-        });
-        match made {
+        let mut segment =
+            Segment { header, name, file, size, position: FRAMES_START, zeroed_to: 0, is_named: false, next_copy: 0 };
+        match segment.zero_to(FRAMES_START + 1) {
             Ok(()) => Ok(segment),
             Err(why) => {
-                // What was begun holds nothing; if it cannot be taken away, the next open does it.
-                let _ = storage.remove(&segment.name);
+                segment.discard(storage);
                 Err(why)
             }
         }
     }
 
-    /// Writes the header: from here on the segment counts.
-    pub(super) fn complete(&mut self) -> Result<(), WriteFault> {
+    /// A segment in a file that has its zeros already.
+    pub(super) fn of_zeros(header: SegmentHeader, name: String, file: Box<dyn StorageFile>, size: u64) -> Segment {
+        Segment { header, name, file, size, position: FRAMES_START, zeroed_to: size, is_named: false, next_copy: 0 }
+    }
+
+    /// Takes the file of a segment that could not be completed away, for the space. If that fails, the next one does it.
+    pub(super) fn discard(&self, storage: &dyn Storage) {
+        if !self.is_named {
+            let _ = storage.remove(&self.name);
+        }
+    }
+
+    /// Writes the header and gives the file its name: from here on the segment counts. Everything in it is on the device,
+    /// up to the record `watermark`.
+    pub(super) fn complete(&mut self, storage: &dyn Storage, watermark: Lsn) -> Result<(), WriteFault> {
+        self.header = SegmentHeader { length: self.zeroed_to, watermark, ..self.header };
         let bytes = self.header.encode();
         let written = (|| {
             for offset in HEADER_COPIES {
                 self.file.write_at(&bytes, offset)?;
             }
-            self.file.sync()
+            if cfg!(fusee_mutant = "segment_named_early") { Ok(()) } else { self.file.sync() }
         })();
-        written.map_err(|error| WriteFault::Failed(LogError::io("write the header of", &self.name, &error)))
+        written.map_err(|error| WriteFault::Failed(LogError::io("write the header of", &self.name, &error)))?;
+        let name = segment_name(self.header.number);
+        storage.rename(&self.name, &name).map_err(|error| fault("name", &name, &error))?;
+        self.name = name;
+        self.is_named = true;
+        storage.sync_directory().map_err(|error| WriteFault::Failed(LogError::io("sync", "the directory", &error)))
+    }
+
+    /// Writes into the header how long the file is and what is durable; on return that is on the device.
+    pub(super) fn mark(&mut self, watermark: Lsn) -> Result<(), WriteFault> {
+        let header = SegmentHeader { length: self.zeroed_to, watermark, ..self.header };
+        let marked = self.file.write_durably(&header.encode(), HEADER_COPIES[self.next_copy]);
+        marked.map_err(|error| WriteFault::Failed(LogError::io("write the header of", &self.name, &error)))?;
+        self.next_copy = (self.next_copy + 1) % HEADER_COPIES.len();
+        self.header = header;
+        Ok(())
     }
 
     /// Whether so many bytes fit behind what is there.
@@ -94,10 +130,16 @@ impl Segment {
         self.position + bytes <= self.size
     }
 
-    /// Writes frames at the tail; on return they are on the device.
-    pub(super) fn write(&mut self, frames: &[u8]) -> Result<(), WriteFault> {
+    /// Writes frames at the tail; on return they are on the device. `watermark` was before.
+    pub(super) fn write(&mut self, frames: &[u8], watermark: Lsn) -> Result<(), WriteFault> {
         let end = self.position + frames.len() as u64;
-        self.zero_to(end)?;
+        if end > self.zeroed_to {
+            self.zero_to(end)?;
+            // Before a frame lies there: else the file could lose its new end, and the frame with it, unnoticed.
+            if self.is_named {
+                self.mark(watermark)?;
+            }
+        }
         let written = if cfg!(fusee_mutant = "flush_skipped") {
             self.file.write_at(frames, self.position)
         } else {
@@ -114,9 +156,6 @@ impl Segment {
 
     /// Has zeros on the device up to `end`, and some more for later.
     fn zero_to(&mut self, end: u64) -> Result<(), WriteFault> {
-        if end <= self.zeroed_to {
-            return Ok(());
-        }
         let target = end.max(self.zeroed_to).div_ceil(ZEROS_AHEAD) * ZEROS_AHEAD;
         let target = target.min(self.size.max(end));
         let zeros = vec![0; (target - self.zeroed_to) as usize];
@@ -129,12 +168,16 @@ impl Segment {
 
 /// Zeros that could not be written leave nothing behind that matters: a full disk is waited for.
 fn fault(operation: &'static str, name: &str, error: &io::Error) -> WriteFault {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            WriteFault::Full(LogError::Full { file: name.into(), needed_bytes: ZEROS_AHEAD })
-        }
-        _ => WriteFault::Failed(LogError::io(operation, name, error)),
+    if is_full(error) {
+        WriteFault::Full(LogError::Full { file: name.into(), needed_bytes: ZEROS_AHEAD })
+    } else {
+        WriteFault::Failed(LogError::io(operation, name, error))
     }
+}
+
+/// Whether there was no space.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// The header of the segment after another one.

@@ -15,10 +15,16 @@ pub trait Storage: Send + Sync {
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
     /// A file that exists, to read and write.
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
+    /// Gives a file another name, in place of a file that has it. A crash leaves one or the other under that name.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Takes a file away.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Makes creations and removals durable.
+    /// Makes creations, renames and removals durable.
     fn sync_directory(&self) -> io::Result<()>;
+    /// Why the promises on which a log rests may not hold here, if that is known.
+    fn warning(&self) -> Option<String> {
+        None
+    }
     /// Takes the directory for this opening alone: neither another process nor another opening in this one has it.
     fn lock(&self) -> Result<Box<dyn LockGuard>, LogError>;
 }

@@ -1,5 +1,5 @@
-//! The two calls of the system that the standard library does not offer.
-#![allow(unsafe_code, reason = "the system's calls, behind two safe functions")]
+//! The three calls of the system that the standard library does not offer.
+#![allow(unsafe_code, reason = "the system's calls, behind three safe functions")]
 
 use std::fs::File;
 use std::io;
@@ -44,4 +44,36 @@ pub(super) fn direct_flag() -> Option<i32> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn write_combined(_file: &File, _bytes: &[u8], _offset: u64) -> io::Result<usize> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The number by which the system knows the kind of file system that a file is on.
+#[cfg(target_os = "linux")]
+pub(super) fn file_system_kind(file: &File) -> io::Result<u32> {
+    use std::os::fd::AsRawFd;
+    let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the descriptor is open as long as `file`; the call writes the whole of `found` when it returns 0.
+    let found = unsafe {
+        if libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        found.assume_init()
+    };
+    // Its type differs from system to system; the numbers have 32 bits.
+    Ok(found.f_type as u32)
+}
+
+/// Nothing of the kind here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn file_system_kind(_file: &File) -> io::Result<u32> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_file_system_is_the_number_that_the_system_has_for_it() {
+        assert_eq!(file_system_kind(&File::open("/proc/self/stat").unwrap()).unwrap(), 0x9fa0);
+    }
 }

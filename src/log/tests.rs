@@ -1,6 +1,7 @@
 //! Tests of the log.
 
 use super::*;
+use crate::record::frame::{HEADER_COPIES, SEGMENT_HEADER_BYTES};
 use crate::record::{Lsn, ShardId, Source};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ const SHARD: Source = Source::Shard(ShardId(2));
 const FRAME_BYTES: u64 = 86;
 
 fn small() -> LogOptions {
-    LogOptions { segment_bytes: 8 << 10, ..LogOptions::default() }
+    LogOptions { segment_bytes: 12 << 10, reserve_bytes: 0, ..LogOptions::default() }
 }
 
 fn read(storage: &Arc<dyn Storage>) -> Result<(Log, Opened, Vec<Vec<u8>>), LogError> {
@@ -127,8 +128,8 @@ fn every_flipped_bit_is_reported_or_hits_only_what_no_later_frame_vouches_for_la
     let mut outcomes = (0, 0, 0);
     for name in memory.list().unwrap() {
         let is_last = name == "000000000002.log";
-        let frames = (0..5).flat_map(|frame| 4096 + frame * 512..4096 + frame * 512 + FRAME_BYTES);
-        for offset in (0..64).chain(2048..2112).chain(frames) {
+        let frames = (0..5).flat_map(|frame| 8192 + frame * 512..8192 + frame * 512 + FRAME_BYTES);
+        for offset in (0..80).chain(4096..4176).chain(frames) {
             for bit in 0..8 {
                 let damaged = copy(&memory);
                 let file = damaged.open(&name).unwrap();
@@ -156,6 +157,45 @@ fn every_flipped_bit_is_reported_or_hits_only_what_no_later_frame_vouches_for_la
 }
 
 #[test]
+fn a_newest_segment_that_has_become_shorter_is_damage_and_no_torn_tail_law_10() {
+    let (memory, _) = small_store();
+    let newest = "000000000002.log";
+    let length = memory.open(newest).unwrap().len().unwrap();
+    for keep in (0..length).step_by(8).chain([length - 1]) {
+        let damaged = copy(&memory);
+        damaged.truncate(newest, keep);
+        match open_damaged(damaged) {
+            Err(LogError::Corrupt { file, offset, .. }) => {
+                assert!(file == newest && (offset == keep || keep < 80 && offset == 0))
+            }
+            other => panic!("cut to {keep}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_segment_knows_its_length_also_after_it_has_grown_law_10() {
+    let memory = MemoryStorage::new();
+    let storage: Arc<dyn Storage> = Arc::new(memory.clone());
+    let (log, _) = Log::open(Arc::clone(&storage), LogOptions::default(), &mut |_, _, _| {}).unwrap();
+    for number in 0..12 {
+        log.append(SHARD, &vec![number; 300_000]).unwrap();
+        log.flush().unwrap();
+    }
+    log.abandon();
+    let name = "000000000001.log";
+    let length = memory.open(name).unwrap().len().unwrap();
+    assert!(length > 3 << 20, "it has grown piece by piece, to {length}");
+    // Where the file ended before it grew, and everywhere else.
+    for keep in (1 << 20..length).step_by(64 << 10) {
+        let damaged = copy(&memory);
+        damaged.truncate(name, keep);
+        let refused = open_damaged(damaged);
+        assert!(matches!(&refused, Err(LogError::Corrupt { offset, .. }) if *offset == keep), "{keep}: {refused:?}");
+    }
+}
+
+#[test]
 fn a_missing_segment_is_damage_and_not_a_shorter_log_law_10() {
     let (memory, _) = small_store();
     let storage: Arc<dyn Storage> = Arc::new(memory.clone());
@@ -169,7 +209,7 @@ fn a_missing_segment_is_damage_and_not_a_shorter_log_law_10() {
 fn a_torn_last_frame_is_put_aside_and_what_came_before_is_kept_rule_r4() {
     let (memory, all) = small_store();
     // The second segment begins with a copy of the record that no frame of the first one vouches for.
-    let last_frame = 4096 + 4 * 512;
+    let last_frame = 8192 + 4 * 512;
     for keep in (0..FRAME_BYTES).step_by(8) {
         let torn = copy(&memory);
         let file = torn.open("000000000002.log").unwrap();
@@ -187,8 +227,8 @@ fn a_torn_last_frame_is_put_aside_and_what_came_before_is_kept_rule_r4() {
 fn a_newer_format_is_refused_and_nothing_is_changed() {
     let (memory, _) = small_store();
     let file = memory.open("000000000002.log").unwrap();
-    for offset in [0, 2048] {
-        let mut header = [0; 64];
+    for offset in HEADER_COPIES {
+        let mut header = [0; SEGMENT_HEADER_BYTES];
         file.read_at(&mut header, offset).unwrap();
         header[8] = 9;
         header[12..16].fill(0);
@@ -262,6 +302,9 @@ impl Storage for Faulty {
     fn open(&self, name: &str) -> std::io::Result<Box<dyn StorageFile>> {
         let file = self.memory.open(name)?;
         Ok(Box::new(FaultyFile { file, fault: Arc::clone(&self.fault) }))
+    }
+    fn rename(&self, from: &str, to: &str) -> std::io::Result<()> {
+        self.memory.rename(from, to)
     }
     fn remove(&self, name: &str) -> std::io::Result<()> {
         self.memory.remove(name)

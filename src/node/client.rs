@@ -152,6 +152,8 @@ fn export_life(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Res
         Ok(parts.join(&FIELD.to_string()))
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "warnings", move |_| Ok(shared.borrow().group().warnings().join(&ROW.to_string())))?;
+    let shared = Rc::clone(engine);
     export(env, object, "subscribe", move |call| {
         shared.borrow_mut().listen(call.get::<u32>(0)? != 0);
         Ok(())

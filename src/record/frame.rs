@@ -1,8 +1,9 @@
 //! Frames and segment headers: how records lie in the files of the log.
 //!
 //! ```text
-//! segment   header | zeros | header | zeros ...4096 | frame | frame | ... | zeros
+//! segment   header | zeros ...4096 | header | zeros ...8192 | frame | frame | ... | zeros
 //! header    magic 8 | format 4 | checksum 4 | number 8 | epoch 8 | first LSN 8 | chain 4 | 0 4 | store id 16
+//!           | length 8 | watermark 8
 //! frame     magic 4 | header checksum 4 | segment 8 | epoch 8 | first LSN 8 | watermark 8
 //!           | count 4 | length 4 | chain 4 | payload checksum 4 | store 4 | flags 4 | payload | zeros to 512
 //! payload   for each record: length, source (varints), bytes
@@ -10,6 +11,9 @@
 //!
 //! Numbers are little endian, checksums CRC32C. The watermark is the newest LSN known durable when the frame was built;
 //! the chain is the header checksum of the frame before. A segment belongs to one open of the log, its epoch.
+//!
+//! The copies of a segment's header are written in turn while it grows, so that one of them is whole at any moment. Both
+//! are true; the one with the greater length and watermark says more.
 
 use super::{DecodeError, Lsn, Reader, Source, Writer};
 
@@ -17,13 +21,13 @@ use super::{DecodeError, Lsn, Reader, Source, Writer};
 pub const FORMAT: u32 = 1;
 
 /// Where the first frame of a segment is.
-pub const FRAMES_START: u64 = 4096;
+pub const FRAMES_START: u64 = 8192;
 
-/// Where the two copies of a segment's header are.
-pub const HEADER_COPIES: [u64; 2] = [0, 2048];
+/// Where the two copies of a segment's header are: no device writes both at once.
+pub const HEADER_COPIES: [u64; 2] = [0, 4096];
 
 /// Bytes of a segment's header.
-pub const SEGMENT_HEADER_BYTES: usize = 64;
+pub const SEGMENT_HEADER_BYTES: usize = 80;
 
 /// Bytes of a frame's header.
 pub const FRAME_HEADER_BYTES: usize = 64;
@@ -51,6 +55,10 @@ pub struct SegmentHeader {
     pub chain: u32,
     /// Identity of the directory.
     pub store: [u8; 16],
+    /// Bytes that the file had durably when this was written. It never gets shorter.
+    pub length: u64,
+    /// The newest LSN that was known durable when this was written.
+    pub watermark: Lsn,
 }
 
 /// Why bytes are no header of a segment.
@@ -76,6 +84,8 @@ impl SegmentHeader {
         bytes[32..40].copy_from_slice(&self.first.0.to_le_bytes());
         bytes[40..44].copy_from_slice(&self.chain.to_le_bytes());
         bytes[48..64].copy_from_slice(&self.store);
+        bytes[64..72].copy_from_slice(&self.length.to_le_bytes());
+        bytes[72..80].copy_from_slice(&self.watermark.0.to_le_bytes());
         let checksum = crc32c::crc32c(&bytes);
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -105,6 +115,8 @@ impl SegmentHeader {
             first: Lsn(u64_at(bytes, 32)),
             chain: u32_at(bytes, 40),
             store,
+            length: u64_at(bytes, 64),
+            watermark: Lsn(u64_at(bytes, 72)),
         })
     }
 }
@@ -227,11 +239,11 @@ pub fn read_records<'a>(
     reader.end()
 }
 
-fn u32_at(bytes: &[u8; 64], at: usize) -> u32 {
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-fn u64_at(bytes: &[u8; 64], at: usize) -> u64 {
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
@@ -255,23 +267,47 @@ mod tests {
         }
     }
 
+    fn segment() -> SegmentHeader {
+        SegmentHeader {
+            number: 4,
+            epoch: 2,
+            first: Lsn(9),
+            chain: 1,
+            store: [8; 16],
+            length: 1 << 20,
+            watermark: Lsn(12),
+        }
+    }
+
     #[test]
     fn headers_round_trip() {
         let (bytes, checksum) = frame().encode();
         assert_eq!(FrameHeader::decode(&bytes), Some((frame(), checksum)));
-        let header = SegmentHeader { number: 4, epoch: 2, first: Lsn(9), chain: 1, store: [8; 16] };
-        assert_eq!(SegmentHeader::decode(&header.encode()), Ok(header));
-        assert_eq!(SegmentHeader::decode(&[0; 64]), Err(SegmentFault::Blank));
+        assert_eq!(SegmentHeader::decode(&segment().encode()), Ok(segment()));
+        assert_eq!(SegmentHeader::decode(&[0; SEGMENT_HEADER_BYTES]), Err(SegmentFault::Blank));
+    }
+
+    #[test]
+    fn headers_have_the_bytes_that_they_were_released_with() {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let golden = "66736672 d7e9f358 0300000000000000 0900000000000000 4600000000000000 4500000000000000 02000000 \
+                      28000000 05000000 06000000 07000000 01000000";
+        assert_eq!(hex(&frame().encode().0), golden.replace(' ', ""));
+        let golden = "66757365656c6f67 01000000 0769f3e6 0400000000000000 0200000000000000 0900000000000000 01000000 \
+                      00000000 08080808080808080808080808080808 0000100000000000 0c00000000000000";
+        assert_eq!(hex(&segment().encode()), golden.replace(' ', ""));
     }
 
     #[test]
     fn every_flipped_bit_of_a_header_is_noticed_law_10() {
         let (bytes, _) = frame().encode();
-        let segment = SegmentHeader { number: 4, epoch: 2, first: Lsn(9), chain: 1, store: [8; 16] }.encode();
-        for bit in 0..64 * 8 {
+        for bit in 0..FRAME_HEADER_BYTES * 8 {
             let mut damaged = bytes;
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(FrameHeader::decode(&damaged), None, "bit {bit}");
+        }
+        let segment = segment().encode();
+        for bit in 0..SEGMENT_HEADER_BYTES * 8 {
             let mut damaged = segment;
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(SegmentHeader::decode(&damaged), Err(SegmentFault::Damaged), "bit {bit}");

@@ -3,11 +3,11 @@
 //! One flush is in flight at a time, whoever leads it, and it takes everybody's bytes. `Inline` is the quickest when the
 //! disk answers within the time of a thread's wake-up; `Background` never makes the host wait.
 
-use crate::log::Log;
+use crate::log::{Kick, Log, LogState};
 use crate::record::Lsn;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,9 @@ const LEAD_MAX: Duration = Duration::from_micros(250);
 /// A host's thread spins for a flush in flight at most for this long, and only where a core is spare.
 const SPIN_MAX: Duration = Duration::from_micros(60);
 
+/// A log in which nothing was appended for about this long writes down that everything is durable.
+const REST_AFTER: Duration = Duration::from_millis(100);
+
 /// Drives the log's device.
 pub(super) struct Flusher {
     log: Arc<Log>,
@@ -38,11 +41,15 @@ pub(super) struct Flusher {
     may_spin: bool,
     /// A flush takes no time worth handing it over.
     is_memory: bool,
+    /// The log's thread lets the log rest after an idle time.
+    has_rest: bool,
+    /// The log's thread, if there is one, sleeps until it is kicked.
+    is_dormant: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Flusher {
-    pub(super) fn new(log: Arc<Log>, mode: Option<FlushMode>, is_memory: bool) -> Self {
+    pub(super) fn new(log: Arc<Log>, mode: Option<FlushMode>, is_memory: bool, has_rest: bool) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mode = match mode {
             _ if is_memory => FlushMode::Inline,
@@ -57,6 +64,8 @@ impl Flusher {
             flushes: AtomicU64::new(0),
             may_spin: cores > 2,
             is_memory,
+            has_rest,
+            is_dormant: AtomicBool::new(true),
             thread: Mutex::new(None),
         }
     }
@@ -87,7 +96,7 @@ impl Flusher {
 
     /// The host has nothing else to do: writes what is staged, here or on the log's thread. Returns what is durable.
     pub(super) fn idle(self: &Arc<Self>) -> Lsn {
-        if self.log.durable() >= self.log.last() {
+        if !self.has_to_write() {
             return self.log.durable();
         }
         let average = self.figures().1;
@@ -95,7 +104,10 @@ impl Flusher {
             FlushMode::Inline if self.is_memory || average < LEAD_MAX => {
                 let begun = Instant::now();
                 match self.log.try_flush() {
-                    Some(Ok(_)) => self.measured(begun.elapsed()),
+                    Some(Ok(_)) => {
+                        self.measured(begun.elapsed());
+                        self.stir();
+                    }
                     // Poison and a full disk are seen by the caller in the log's state.
                     Some(Err(_)) => {}
                     None => self.kick(),
@@ -141,10 +153,49 @@ impl Flusher {
         self.log.kick();
     }
 
-    fn run(&self) {
-        while self.log.wait_for_kick() {
-            self.flush();
+    /// Something was written: has the log's thread see to it that the log rests afterwards.
+    pub(super) fn stir(self: &Arc<Self>) {
+        // With the one in `nap`: either this sees that the thread sleeps, or the thread sees what was written.
+        fence(Ordering::SeqCst);
+        if self.has_rest && self.is_dormant.load(Ordering::Relaxed) && self.log.is_restless() {
+            self.kick();
         }
+    }
+
+    fn run(&self) {
+        let mut last = Lsn::NONE;
+        loop {
+            match self.log.wait_for_kick(self.nap()) {
+                Kick::Over => return,
+                Kick::Flush if self.has_to_write() => self.flush(),
+                Kick::Flush => {}
+                // A host that writes by itself does not kick: what counts is that nothing came since the last look.
+                Kick::Quiet => {
+                    if self.log.last() == last {
+                        self.log.rest();
+                    }
+                    last = self.log.last();
+                }
+            }
+        }
+    }
+
+    /// How long the thread may sleep; without end once there is nothing to write down.
+    fn nap(&self) -> Option<Duration> {
+        let is_restless = || self.has_rest && self.log.is_restless();
+        if !is_restless() {
+            self.is_dormant.store(true, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            if !is_restless() {
+                return None;
+            }
+        }
+        self.is_dormant.store(false, Ordering::Relaxed);
+        Some(REST_AFTER)
+    }
+
+    fn has_to_write(&self) -> bool {
+        self.log.durable() < self.log.last() || matches!(self.log.state(), LogState::Full(_))
     }
 
     /// Waits for the log's thread to end. The log must be closed or dropped from service first.
@@ -161,5 +212,68 @@ impl Flusher {
         let next_ns = if average_ns == 0 { took_ns } else { average_ns - average_ns / 8 + took_ns / 8 };
         self.average_ns.store(next_ns, Ordering::Relaxed);
         self.flushes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{LogOptions, MemoryStorage};
+    use crate::record::{ShardId, Source};
+
+    const SHARD: Source = Source::Shard(ShardId(0));
+
+    /// Waits for another thread to come to a state; that it never does is the end of the test's patience.
+    fn until(what: &str, is_so: impl Fn() -> bool) {
+        for _ in 0..12_000 {
+            if is_so() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("never: {what}");
+    }
+
+    fn open(memory: &MemoryStorage) -> (Arc<Log>, u64) {
+        let storage = Arc::new(memory.clone());
+        let (log, opened) = Log::open(storage, LogOptions::default(), &mut |_, _, _| {}).unwrap();
+        (Arc::new(log), opened.copied)
+    }
+
+    #[test]
+    fn an_idle_log_writes_down_once_that_all_is_durable_and_sleeps_from_then_on() {
+        for mode in [FlushMode::Inline, FlushMode::Pipeline, FlushMode::Background] {
+            let memory = MemoryStorage::new();
+            let (log, _) = open(&memory);
+            let flusher = Arc::new(Flusher::new(Arc::clone(&log), Some(mode), false, true));
+            for round in 1..=3 {
+                log.append(SHARD, b"record").unwrap();
+                flusher.appended();
+                until("it is durable", || flusher.idle() == Lsn(round));
+                until("it rests", || !log.is_restless());
+                // Without an end to its sleep nothing but a kick wakes it.
+                until("its thread sleeps", || flusher.is_dormant.load(Ordering::SeqCst));
+                assert_eq!(flusher.nap(), None);
+            }
+            log.abandon();
+            flusher.join();
+            memory.crash();
+            let (log, copied) = open(&memory);
+            assert_eq!((log.last(), copied), (Lsn(3), 0), "nothing was ambiguous");
+        }
+    }
+
+    #[test]
+    fn without_a_rest_the_end_is_ambiguous_and_copied_and_no_thread_is_started() {
+        let memory = MemoryStorage::new();
+        let (log, _) = open(&memory);
+        let flusher = Arc::new(Flusher::new(Arc::clone(&log), Some(FlushMode::Inline), false, false));
+        log.append(SHARD, b"record").unwrap();
+        until("it is durable", || flusher.idle() == Lsn(1));
+        flusher.stir();
+        assert!(flusher.thread.lock().is_none());
+        log.abandon();
+        memory.crash();
+        assert_eq!(open(&memory).1, 1);
     }
 }

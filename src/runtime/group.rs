@@ -109,6 +109,7 @@ pub struct Group {
     /// Numbers for records that a poisoned log did not take: nothing rests on them, nothing is released for them.
     void: AtomicU64,
     opened: Opened,
+    warnings: Vec<String>,
 }
 
 /// Where the records of a shard go.
@@ -136,7 +137,10 @@ const VOID: u64 = 1 << 52;
 impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
-        let GroupOptions { storage, log: log_options, shards, clock, flush, is_memory, relay } = options;
+        let GroupOptions { storage, log: mut log_options, shards, clock, flush, is_memory, relay } = options;
+        if is_memory {
+            log_options.reserve_bytes = 0;
+        }
         let mut count = shards;
         let mut machines: Vec<Shard> = Vec::new();
         let mut fault = None;
@@ -170,8 +174,9 @@ impl Group {
             machines = (0..count).map(|id| Shard::new(ShardId(id), count)).collect();
         }
         let log = Arc::new(log);
+        let has_rest = !is_memory && matches!(clock, Clock::System);
         let group = Group {
-            flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory)),
+            flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory, has_rest)),
             gauges: machines.iter().map(|_| Gauge::new()).collect(),
             opened: Opened {
                 is_new: opened.created,
@@ -180,6 +185,7 @@ impl Group {
                 torn_bytes: opened.torn_bytes,
                 open_runs: machines.iter().map(Shard::open_count).sum(),
             },
+            warnings: opened.warnings,
             shards: machines.into_iter().map(|shard| Mutex::new(ShardCell::new(shard))).collect(),
             log,
             clock,
@@ -187,6 +193,7 @@ impl Group {
             void: AtomicU64::new(0),
         };
         group.resume();
+        group.flusher.stir();
         Ok(group)
     }
 
@@ -232,6 +239,12 @@ impl Group {
         self.opened
     }
 
+    /// What somebody should know about the directory, though it hinders nothing.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     /// Number of shards.
     #[must_use]
     pub fn shard_count(&self) -> u16 {
@@ -271,6 +284,16 @@ impl Group {
     /// Whether new commands are taken: refuses on a full disk and after poison, before anything is appended.
     pub fn admits(&self) -> Result<(), LogError> {
         self.log.admits()
+    }
+
+    /// The same for a command that may make space: also on a full disk, as long as it can be written.
+    pub fn admits_urgent(&self, bytes: usize) -> Result<(), LogError> {
+        self.log.admits_urgent(bytes)
+    }
+
+    /// What was just recorded may be written at the cost of the reserve.
+    pub fn hurry(&self) {
+        self.log.hurry();
     }
 
     /// State of the log.
@@ -498,6 +521,13 @@ impl Group {
     pub fn abandon(&self) {
         self.log.abandon();
         self.flusher.join();
+    }
+}
+
+impl Drop for Group {
+    /// A group that nobody has closed must not keep the directory through the log's thread.
+    fn drop(&mut self) {
+        self.abandon();
     }
 }
 

@@ -57,6 +57,17 @@ struct Content {
     dirty: BTreeSet<usize>,
 }
 
+/// Damage to a file whose bytes had reached the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rot {
+    /// One bit is another.
+    Bit,
+    /// A sector is all zeros.
+    Sector,
+    /// The file is shorter.
+    Cut,
+}
+
 struct SimFile(SimDisk, Arc<Mutex<Content>>);
 
 struct SimLock(SimDisk);
@@ -143,11 +154,25 @@ impl SimDisk {
         }
     }
 
-    /// A copy of what a reader would find, with one bit of a log file flipped or one sector of it zeroed; which, and where.
-    pub(super) fn rotten(&self, rng: &mut Rng) -> Option<(SimDisk, bool, String)> {
-        let rotten = SimDisk::new(rng.fork(0));
-        let mut files: Vec<(String, Vec<u8>, usize)> = Vec::new();
+    /// A copy of what a reader would find, all of it on the device.
+    pub(super) fn copy(&self, rng: &mut Rng) -> SimDisk {
+        let copy = SimDisk::new(rng.fork(0));
+        let mut disk = copy.0.lock();
         for (name, content) in &self.0.lock().names {
+            let bytes = content.lock().cache.clone();
+            let content = Content { device: bytes.clone(), cache: bytes, dirty: BTreeSet::new() };
+            disk.names.insert(name.clone(), Arc::new(Mutex::new(content)));
+        }
+        disk.durable_names = disk.names.clone();
+        drop(disk);
+        copy
+    }
+
+    /// A copy of what a reader would find, with one log file of it damaged; how, and where.
+    pub(super) fn rotten(&self, rng: &mut Rng) -> Option<(SimDisk, Rot, String)> {
+        let rotten = self.copy(rng);
+        let mut files: Vec<(String, Vec<u8>, usize)> = Vec::new();
+        for (name, content) in &rotten.0.lock().names {
             let bytes = content.lock().cache.clone();
             let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
             files.push((name.clone(), bytes, used));
@@ -161,24 +186,30 @@ impl SimDisk {
         // The head of a file has much room that nothing is in.
         let from = if *used > HEAD && !rng.one_in(6) { HEAD } else { 0 };
         let at = from + rng.below((*used - from) as u64) as usize;
-        let is_sector = rng.one_in(3);
-        let place = if is_sector {
-            let from = at / SECTOR * SECTOR;
-            let to = (from + SECTOR).min(bytes.len());
-            bytes[from..to].fill(0);
-            format!("sector at {from} of {name}")
-        } else {
-            bytes[at] ^= 1 << rng.below(8);
-            format!("bit at {at} of {name}")
+        let (rot, place) = match rng.below(6) {
+            0..=2 => {
+                bytes[at] ^= 1 << rng.below(8);
+                (Rot::Bit, format!("bit at {at} of {name}"))
+            }
+            3..=4 => {
+                let from = at / SECTOR * SECTOR;
+                let to = (from + SECTOR).min(bytes.len());
+                bytes[from..to].fill(0);
+                (Rot::Sector, format!("sector at {from} of {name}"))
+            }
+            _ => {
+                // Also where nothing but zeros is lost.
+                let at = if rng.one_in(4) { at + rng.below((bytes.len() - at) as u64) as usize } else { at };
+                bytes.truncate(at);
+                (Rot::Cut, format!("end, from {at} of {name}"))
+            }
         };
-        let mut disk = rotten.0.lock();
-        for (name, bytes, _) in files {
-            let content = Content { device: bytes.clone(), cache: bytes, dirty: BTreeSet::new() };
-            disk.names.insert(name, Arc::new(Mutex::new(content)));
+        if let Some(content) = rotten.0.lock().names.get(name) {
+            let content = &mut *content.lock();
+            content.cache.clone_from(bytes);
+            content.device.clone_from(bytes);
         }
-        disk.durable_names = disk.names.clone();
-        drop(disk);
-        Some((rotten, is_sector, place))
+        Some((rotten, rot, place))
     }
 
     fn call(&self, call: Call) -> io::Result<()> {
@@ -235,7 +266,9 @@ impl Disk {
         };
         let mut names = self.durable_names.clone();
         for (name, content) in &self.names {
-            if !names.contains_key(name) && keeps() {
+            // New, or in place of another file.
+            let is_changed = self.durable_names.get(name).is_none_or(|durable| !Arc::ptr_eq(durable, content));
+            if is_changed && keeps() {
                 names.insert(name.clone(), Arc::clone(content));
             }
         }
@@ -312,6 +345,14 @@ impl Storage for SimDisk {
         self.call(Call::Read)?;
         let content = self.0.lock().names.get(name).cloned().ok_or(io::ErrorKind::NotFound)?;
         Ok(Box::new(SimFile(self.clone(), content)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.call(Call::Write)?;
+        let mut disk = self.0.lock();
+        let content = disk.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        disk.names.insert(to.into(), content);
+        Ok(())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {

@@ -18,6 +18,8 @@ mod rng;
 mod world;
 
 #[cfg(test)]
+mod log_tests;
+#[cfg(test)]
 mod tests;
 
 pub use disk::{Faults, SimDisk};

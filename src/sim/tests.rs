@@ -46,7 +46,12 @@ fn engine(disk: &SimDisk) -> ForeignEngine {
 }
 
 fn try_engine(disk: &SimDisk) -> Result<ForeignEngine, EngineError> {
-    let log = LogOptions { segment_bytes: 8 << 10, staged_bytes_max: 2_000, ..LogOptions::default() };
+    let log = LogOptions {
+        segment_bytes: 12 << 10,
+        staged_bytes_max: 2_000,
+        reserve_bytes: 16 << 10,
+        ..LogOptions::default()
+    };
     let config = Config { shards: 1, log, ..Config::new(Durability::Custom(Arc::new(disk.clone()))) };
     ForeignEngine::open(config, Box::new(|| {}))
 }
@@ -127,6 +132,37 @@ fn a_full_disk_refuses_commands_keeps_what_it_took_and_heals_by_itself_law_9() {
     assert!(told(&mut engine).contains(&(EventKind::Reply, taken)));
     assert_eq!((engine.health().0, start(&mut engine, 101, "again")), ("ok", Ok(())));
     assert_eq!(told(&mut engine), [(EventKind::Reply, 101)]);
+}
+
+#[test]
+fn on_a_full_disk_cancels_and_terminates_get_through_and_nothing_else_law_9() {
+    let disk = SimDisk::new(Rng::new(2));
+    let mut engine = engine(&disk);
+    for (token, id) in [(1, "a"), (2, "b"), (3, "c")] {
+        start(&mut engine, token, id).unwrap();
+        told(&mut engine);
+    }
+    disk.set_faults(Faults { full: 1, ..Faults::default() });
+    let taken = (10..100).take_while(|token| {
+        let is_taken = start(&mut engine, *token, &format!("r{token}")).is_ok();
+        engine.group().flush();
+        is_taken
+    });
+    assert!(taken.count() > 0);
+    let run = |id| Run { id, run_id: "" };
+    engine.cancel(101, run("a"), "make space", None).unwrap();
+    engine.terminate(102, run("b"), "make space", None).unwrap();
+    let answers = told(&mut engine);
+    assert!(answers.contains(&(EventKind::Ack, 101)) && answers.contains(&(EventKind::Ack, 102)), "{answers:?}");
+    for refused in [start(&mut engine, 103, "late"), engine.signal(104, run("c"), "s", b"", None, None)] {
+        assert_eq!(refused.unwrap_err().code, ErrorCode::StorageFull);
+    }
+    assert_eq!(engine.health().0, "degraded");
+    disk.set_faults(Faults::default());
+    // Nothing waits any more; the host comes back by itself all the same, and then the reserve is made again.
+    assert!(engine.next_due_ms().is_some_and(|ms| ms <= 1_000));
+    engine.idle();
+    assert_eq!((engine.health().0, start(&mut engine, 105, "again")), ("ok", Ok(())));
 }
 
 #[test]

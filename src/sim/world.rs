@@ -1,13 +1,13 @@
 //! One seed: an engine, its host, clients, a disk, and everything that can go wrong between them.
 
-use super::disk::{Faults, SimDisk};
+use super::disk::{Faults, Rot, SimDisk};
 use super::host::{Broken, Host};
 use super::oracle::{Fact, Oracle, latest, newest_of_shard};
 use super::program::{SIGNALS, some_conflict, some_id, some_input, some_reuse};
 use super::rng::{Rng, mix};
 use crate::engine::{Clock, Event, Lsn, Run, StartRequest};
 use crate::engine::{Config, Durability, ErrorCode, EventKind, Events, FIELD, FlushMode, ForeignEngine};
-use crate::log::{LogOptions, LogState};
+use crate::log::{Log, LogOptions, LogState};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -47,6 +47,8 @@ struct Climate {
     rot: u64,
     /// Bytes that may wait for a full disk.
     staged_bytes_max: usize,
+    /// Bytes of the reserve; 0: there is none.
+    reserve_bytes: u64,
     faults: Faults,
 }
 
@@ -71,6 +73,8 @@ pub(super) struct World {
     token: u32,
     /// A frame that is durable says that everything up to here was durable before it; the newest last.
     vouched: VecDeque<Lsn>,
+    /// What was durable when the last process ended.
+    durable: Lsn,
     /// Programs have code in this process.
     has_code: bool,
     events: Events,
@@ -99,6 +103,7 @@ impl World {
             asks: BTreeMap::new(),
             token: 0,
             vouched: VecDeque::new(),
+            durable: Lsn::NONE,
             has_code: true,
             events: Events::default(),
             report: Report::default(),
@@ -363,6 +368,7 @@ impl World {
         self.note(|| if is_power_cut { "the power is cut".into() } else { "the process is killed".into() });
         if let Some(engine) = self.engine.take() {
             self.oracle.before_crash(&engine);
+            self.durable = engine.durable();
             // Nothing reaches the disk any more, whatever is dropped.
             self.disk.die_after(Some(1));
             engine.group().abandon();
@@ -389,6 +395,11 @@ impl World {
         engine.group().flush();
         self.oracle.before_crash(&engine);
         let closed = engine.close();
+        self.durable = engine.durable();
+        if closed.is_ok() {
+            // The header knows it all, far from the frames.
+            self.vouched = std::iter::repeat_n(self.durable, FRAMES_IN_A_SECTOR).collect();
+        }
         self.note(|| format!("close: {closed:?}"));
         self.forget();
         if closed.is_ok() {
@@ -411,6 +422,9 @@ impl World {
         if !dies && self.climate.rot > 0 && self.rng.one_in(self.climate.rot) {
             self.damage()?;
         }
+        if !dies && self.rng.one_in(6) {
+            self.trim_copy()?;
+        }
         self.try_open()
     }
 
@@ -419,19 +433,20 @@ impl World {
         if !self.oracle.knows_before() {
             return Ok(());
         }
-        let Some((disk, is_sector, place)) = self.disk.rotten(&mut self.rng) else { return Ok(()) };
+        let Some((disk, rot, place)) = self.disk.rotten(&mut self.rng) else { return Ok(()) };
         self.report.damages += 1;
         let config = Config { durability: Durability::Custom(Arc::new(disk)), ..self.config() };
         let opened = ForeignEngine::open(config, Box::new(|| {}));
         let found = opened.as_ref().map(|engine| engine.opened().records).map_err(ToString::to_string);
         self.note(|| format!("a copy with a rotten {place} opens as {found:?}"));
-        // A sector may have the frames in it that vouch for one another.
-        let vouched = match is_sector {
-            true if self.vouched.len() < FRAMES_IN_A_SECTOR => None,
-            true => self.vouched.front(),
-            false => self.vouched.back(),
+        let vouched = match rot {
+            Rot::Bit => self.vouched.back().copied(),
+            // It may have the frames in it that vouch for one another.
+            Rot::Sector if self.vouched.len() < FRAMES_IN_A_SECTOR => None,
+            Rot::Sector => self.vouched.front().copied(),
+            Rot::Cut => Some(self.durable),
         };
-        let vouched = vouched.copied().unwrap_or_default();
+        let vouched = vouched.unwrap_or_default();
         match opened {
             Ok(engine) => {
                 self.oracle.after_damage(&engine, vouched).map_err(|broken| format!("LAW-10: rotten {place}: {broken}"))
@@ -441,6 +456,31 @@ impl World {
                 Ok(())
             }
             Err(error) => Err(format!("LAW-10: rotten {place}: {error}")),
+        }
+    }
+
+    /// Trims a copy of the directory and dies in it, without power: what is left has no gap and has all from there on.
+    fn trim_copy(&mut self) -> Result<(), Broken> {
+        let disk = self.disk.copy(&mut self.rng);
+        let log = self.config().log;
+        let open = |first: &mut Option<Lsn>| {
+            Log::open(Arc::new(disk.clone()), log, &mut |lsn, _, _| {
+                first.get_or_insert(lsn);
+            })
+        };
+        let Ok((trimmed, _)) = open(&mut None) else { return Ok(()) };
+        let last = trimmed.last();
+        let below = Lsn(self.rng.below(last.0 + 1) + 1);
+        disk.die_after(Some(self.rng.below(12) + 1));
+        let removed = trimmed.trim(below);
+        self.note(|| format!("a copy is trimmed below {below} of {last}: {removed:?}"));
+        trimmed.abandon();
+        disk.crash(true);
+        let mut first = None;
+        match open(&mut first) {
+            Ok((log, _)) if log.last() == last && first.is_none_or(|first| first <= below) => Ok(()),
+            Ok((log, _)) => Err(format!("LAW-10: after a trim below {below} it has {first:?} to {}", log.last())),
+            Err(error) => Err(format!("LAW-10: after a trim that died: {error}")),
         }
     }
 
@@ -476,7 +516,8 @@ impl World {
 
     fn config(&self) -> Config {
         let (segment_bytes, staged_bytes_max) = (self.climate.segment_bytes, self.climate.staged_bytes_max);
-        let log = LogOptions { segment_bytes, staged_bytes_max, ..LogOptions::default() };
+        let reserve_bytes = self.climate.reserve_bytes;
+        let log = LogOptions { segment_bytes, staged_bytes_max, reserve_bytes, ..LogOptions::default() };
         Config {
             shards: self.climate.shards,
             log,
@@ -658,13 +699,14 @@ impl Climate {
         };
         Climate {
             shards: rng.below(5) as u16 + 1,
-            segment_bytes: *rng.pick(&[4 << 10, 8 << 10, 16 << 10]),
+            segment_bytes: *rng.pick(&[8 << 10, 12 << 10, 20 << 10]),
             actions: 150 + rng.below(450),
             crash: *rng.pick(&[0, 20, 60, 60, 150]),
             crash_in_call: *rng.pick(&[1, 2, 2, 4]),
             crash_in_recovery: *rng.pick(&[0, 0, 2, 4]),
             rot: *rng.pick(&[0, 2]),
             staged_bytes_max: *rng.pick(&[300, 4 << 10, 64 << 20]),
+            reserve_bytes: *rng.pick(&[0, 10 << 10, 32 << 10]),
             faults,
         }
     }
