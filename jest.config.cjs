@@ -21,6 +21,7 @@ module.exports = {
       },
     ],
   },
-  testTimeout: 30_000,
+  // Only a test that hangs may run into it, on the slowest machine.
+  testTimeout: 300_000,
   maxWorkers: 2,
 };

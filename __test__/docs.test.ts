@@ -36,7 +36,7 @@ function run(code: string): string {
   const place = mkdtempSync(join(parent, '/'));
   try {
     writeFileSync(join(place, 'snippet.mjs'), code);
-    return execFileSync(process.execPath, ['snippet.mjs'], { cwd: place, encoding: 'utf8', timeout: 20_000 });
+    return execFileSync(process.execPath, ['snippet.mjs'], { cwd: place, encoding: 'utf8', timeout: 120_000 });
   } finally {
     rmSync(place, { recursive: true });
   }

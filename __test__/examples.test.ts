@@ -8,7 +8,7 @@ const examples = resolve(__dirname, '../examples');
 function run(name: string): string {
   return execFileSync(process.execPath, [resolve(examples, name, 'main.mjs')], {
     encoding: 'utf8',
-    timeout: 25_000,
+    timeout: 240_000,
     env: { ...process.env, CI: 'true', NODE_OPTIONS: '' },
   });
 }

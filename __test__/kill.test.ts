@@ -28,7 +28,7 @@ describe('a process that is killed (LAW-1, LAW-3, LAW-7)', () => {
     killed.kill('SIGKILL');
     await once(killed, 'close');
 
-    const output = execFileSync(process.execPath, args('recover'), { encoding: 'utf8', timeout: 10_000 });
+    const output = execFileSync(process.execPath, args('recover'), { encoding: 'utf8', timeout: 120_000 });
     expect(output).toContain('DONE');
     rmSync(place, { recursive: true });
   });

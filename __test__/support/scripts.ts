@@ -40,7 +40,7 @@ export function runScript(
       onOut?.(out, (signal) => child.kill(signal));
     });
     child.stderr.on('data', (data) => (err += data));
-    const overdue = setTimeout(() => child.kill('SIGKILL'), 10_000);
+    const overdue = setTimeout(() => child.kill('SIGKILL'), 120_000);
     child.on('close', (code, signal) => {
       clearTimeout(overdue);
       rmSync(folder, { recursive: true, force: true });
