@@ -222,7 +222,7 @@ export interface ChildOptions extends Omit<StartOptions, 'actor'> {
 export interface StepContext {
   /** The same for all attempts, over crashes and replays: give it to the service you call. */
   readonly idempotencyKey: string;
-  /** Number of this attempt, from 1. */
+  /** Number of this attempt, from 1. After a pause, `handle.resume()` gives fresh attempts: it is counted from 1 again. */
   readonly attempt: number;
   /** Aborts on timeout, cancellation and shutdown. `signal.reason` says which. */
   readonly signal: AbortSignal;
@@ -695,7 +695,7 @@ export declare class StepError extends FuseeError {
   readonly name: 'StepError';
   /** Name of the step. */
   readonly step: string;
-  /** Attempts made. */
+  /** Attempts made, since the run was last resumed if the step was paused. */
   readonly attempts: number;
   /** What the attempts before the last one threw, as far as the process that recorded the failure saw them. */
   readonly history: readonly unknown[];

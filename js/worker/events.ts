@@ -21,8 +21,15 @@ const NUMBERS_PER_EVENT = 4;
 export interface EventSink {
   handleStart(run: Run): void;
   handleWake(slot: number): void;
-  handleAttempt(slot: number, seq: number, number: number, wasInterrupted: boolean, heartbeat: string): void;
-  handleTimeout(slot: number, seq: number, number: number, isHeartbeat: boolean): void;
+  handleAttempt(
+    slot: number,
+    seq: number,
+    number: number,
+    lease: number,
+    wasInterrupted: boolean,
+    heartbeat: string,
+  ): void;
+  handleTimeout(slot: number, seq: number, lease: number, isHeartbeat: boolean): void;
   handleEnded(slot: number, reason: unknown): void;
   /** Any other event. @returns whether code of a caller goes on because of it */
   handleOther(kind: number, a: number, b: number, text: string): boolean;
@@ -70,8 +77,10 @@ export class EventReader {
       case ATTEMPT: {
         const first = text.indexOf('\u001f');
         const second = text.indexOf('\u001f', first + 1);
+        const third = text.indexOf('\u001f', second + 1);
         const isInterrupted = (Number(text.slice(first + 1, second)) & 1) === 1;
-        sink.handleAttempt(a, b, Number(text.slice(0, first)), isInterrupted, text.slice(second + 1));
+        const [number, lease] = [Number(text.slice(0, first)), Number(text.slice(second + 1, third))];
+        sink.handleAttempt(a, b, number, lease, isInterrupted, text.slice(third + 1));
         return true;
       }
       case TIMEOUT: {

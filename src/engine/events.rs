@@ -7,9 +7,9 @@ pub enum EventKind {
     Start = 1,
     /// A run has deliveries. a: slot.
     Wake = 2,
-    /// A step's body may run. a: slot, b: step. Text: attempt, flags, details of the last heartbeat.
+    /// A step's body may run. a: slot, b: step. Text: attempt, flags, lease, details of the last heartbeat.
     Attempt = 3,
-    /// An attempt's limit is over. a: slot, b: step. Text: attempt, `t` or `h`.
+    /// An attempt's limit is over. a: slot, b: step. Text: lease, `t` or `h`.
     Timeout = 4,
     /// A run's code is to be dropped. a: slot, b: status, 0 if it has not ended.
     Ended = 5,

@@ -673,18 +673,18 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
             }
         }
         HostEvent::Attempt(run, seq, gate) => {
-            if let (Some(slot), Some((attempt, is_interrupted, details))) =
-                (slots.slot(shard, run), cell.shard.attempt(run, seq, gate))
-            {
-                let flags = if is_interrupted { "1" } else { "0" };
-                let details = String::from_utf8_lossy(&details);
-                events.push(EventKind::Attempt, slot.0, seq.0, fields(&[&attempt.to_string(), flags, &details]));
+            if let (Some(slot), Some(attempt)) = (slots.slot(shard, run), cell.shard.attempt(run, seq, gate)) {
+                let flags = if attempt.is_interrupted { "1" } else { "0" };
+                let (number, lease) = (attempt.number.to_string(), attempt.lease.to_string());
+                let last_heartbeat = String::from_utf8_lossy(&attempt.last_heartbeat);
+                let text = fields(&[&number, flags, &lease, &last_heartbeat]);
+                events.push(EventKind::Attempt, slot.0, seq.0, text);
             }
         }
-        HostEvent::Overdue(run, seq, attempt, is_timeout) => {
+        HostEvent::Overdue(run, seq, lease, is_timeout) => {
             if let Some(slot) = slots.slot(shard, run) {
                 let what = if is_timeout { "t" } else { "h" };
-                events.push(EventKind::Timeout, slot.0, seq.0, fields(&[&attempt.to_string(), what]));
+                events.push(EventKind::Timeout, slot.0, seq.0, fields(&[&lease.to_string(), what]));
             }
         }
         HostEvent::Dropped(run) => {

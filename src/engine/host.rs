@@ -184,16 +184,16 @@ impl ForeignEngine {
         })
     }
 
-    /// A step's body returned. The host looks at the run by itself: it is told of no delivery. An attempt that does not count any more changes nothing.
-    pub fn complete(&mut self, slot: Slot, seq: Seq, attempt: u32, payload: &[u8]) -> Result<bool, Halt> {
+    /// A step's body returned. The host looks at the run by itself: it is told of no delivery. Under a dead lease nothing changes.
+    pub fn complete(&mut self, slot: Slot, seq: Seq, lease: u32, payload: &[u8]) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.own(shard, run, |cell, work| cell.shard.complete(work, run, seq, attempt, payload)))
+        Ok(self.own(shard, run, |cell, work| cell.shard.complete(work, run, seq, lease, payload)))
     }
 
-    /// A step's body failed for good. An attempt that does not count any more changes nothing.
-    pub fn fail(&mut self, slot: Slot, seq: Seq, attempt: u32, failure: &[u8]) -> Result<bool, Halt> {
+    /// A step's body failed for good. Under a dead lease nothing changes.
+    pub fn fail(&mut self, slot: Slot, seq: Seq, lease: u32, failure: &[u8]) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.own(shard, run, |cell, work| cell.shard.fail(work, run, seq, attempt, failure)))
+        Ok(self.own(shard, run, |cell, work| cell.shard.fail(work, run, seq, lease, failure)))
     }
 
     /// A step's body failed: again after a time, or paused (`None`) until somebody resumes the run.
@@ -201,21 +201,21 @@ impl ForeignEngine {
         &mut self,
         slot: Slot,
         seq: Seq,
-        attempt: u32,
+        lease: u32,
         after_ms: Option<i64>,
         failure: &[u8],
     ) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
         Ok(self.own(shard, run, |cell, work| {
             let retry = after_ms.map_or(Retry::Paused, |after_ms| Retry::At(work.now_ms.saturating_add(after_ms)));
-            cell.shard.retry(work, run, seq, attempt, retry, failure)
+            cell.shard.retry(work, run, seq, lease, retry, failure)
         }))
     }
 
     /// A running body says that it lives, and perhaps how far it is.
-    pub fn heartbeat(&mut self, slot: Slot, seq: Seq, attempt: u32, details: Option<&[u8]>) -> Result<bool, Halt> {
+    pub fn heartbeat(&mut self, slot: Slot, seq: Seq, lease: u32, details: Option<&[u8]>) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, work| cell.shard.heartbeat(work, run, seq, attempt, details)))
+        Ok(self.group.with(shard, |cell, work| cell.shard.heartbeat(work, run, seq, lease, details)))
     }
 
     /// Limits a running attempt: its time, and its silence.
@@ -223,13 +223,13 @@ impl ForeignEngine {
         &mut self,
         slot: Slot,
         seq: Seq,
-        attempt: u32,
+        lease: u32,
         timeout_ms: Option<i64>,
         heartbeat_ms: Option<i64>,
     ) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
         self.group.with(shard, |cell, work| {
-            cell.shard.watch_attempt(work.now_ms, run, seq, attempt, timeout_ms, heartbeat_ms);
+            cell.shard.watch_attempt(work.now_ms, run, seq, lease, timeout_ms, heartbeat_ms);
         });
         Ok(())
     }

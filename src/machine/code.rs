@@ -48,10 +48,23 @@ pub struct StepMode {
     pub is_at_most_once: bool,
 }
 
+/// One execution of a step's function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// What the function is told: counted from 1, and from 1 again whenever somebody resumes the run.
+    pub number: u32,
+    /// The right to complete the step, from 1: no other attempt of the step has it, neither before a pause nor after.
+    pub lease: u32,
+    /// An earlier start of a step that runs at most once has no outcome: the function must not be called.
+    pub is_interrupted: bool,
+    /// What the last heartbeat said.
+    pub last_heartbeat: Vec<u8>,
+}
+
 /// The answer to a step that the code asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedStep {
-    /// The body may run, as attempt 1, once this is durable.
+    /// The body may run, as attempt 1 under lease 1, once this is durable.
     Run(Lsn),
     /// An [`Effect::Attempt`] or a delivery will come.
     Later,
@@ -325,24 +338,24 @@ impl Shard {
         work.effects.push(Effect::Attempt { run, seq, gate });
     }
 
-    /// Number of the attempt that an [`Effect::Attempt`] asks for, whether an earlier start of an at-most-once step is
-    /// without an outcome, and what the last heartbeat said. `None`: it is not asked for any more.
+    /// The attempt that an [`Effect::Attempt`] asks for. `None`: it is not asked for any more.
     #[must_use]
-    pub fn attempt(&self, run: RunIx, seq: Seq, gate: Lsn) -> Option<(u32, bool, Vec<u8>)> {
+    pub fn attempt(&self, run: RunIx, seq: Seq, gate: Lsn) -> Option<Attempt> {
         let target = self.run(run);
         let Some(Op::Step(step)) = target.open()?.ops.get(seq) else { return None };
         if step.phase != StepPhase::Running || step.gate != gate {
             return None;
         }
-        let mut details = Vec::new();
+        let mut last_heartbeat = Vec::new();
         for (_, entry) in target.journal.entries() {
-            if let Record::Heartbeat { seq: of, details: said, .. } = entry.record
+            if let Record::Heartbeat { seq: of, details, .. } = entry.record
                 && of == seq
             {
-                details = said.to_vec();
+                last_heartbeat = details.to_vec();
             }
         }
-        Some((step.attempt, step.is_interrupted, details))
+        let (number, lease, is_interrupted) = (step.attempt, step.lease(), step.is_interrupted);
+        Some(Attempt { number, lease, is_interrupted, last_heartbeat })
     }
 
     /// The code asks for a step.
@@ -373,6 +386,7 @@ impl Shard {
         let step = StepOp {
             name: name.into(),
             attempt: 1,
+            past_leases: 0,
             gate,
             phase: if is_replaying { StepPhase::Replayed } else { StepPhase::Running },
             is_read_only: mode.is_read_only,
@@ -521,14 +535,14 @@ impl Shard {
         Ok(())
     }
 
-    /// A step's body returned. `false`: this attempt does not count any more.
-    pub fn complete(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, attempt: u32, payload: &[u8]) -> bool {
-        self.step_result(work, run, seq, attempt, false, payload)
+    /// A step's body returned. `false`: the lease is dead: nothing has changed.
+    pub fn complete(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, lease: u32, payload: &[u8]) -> bool {
+        self.step_result(work, run, seq, lease, false, payload)
     }
 
-    /// A step's body failed for good. `false`: this attempt does not count any more.
-    pub fn fail(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, attempt: u32, failure: &[u8]) -> bool {
-        self.step_result(work, run, seq, attempt, true, failure)
+    /// A step's body failed for good. `false`: the lease is dead: nothing has changed.
+    pub fn fail(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, lease: u32, failure: &[u8]) -> bool {
+        self.step_result(work, run, seq, lease, true, failure)
     }
 
     fn step_result(
@@ -536,11 +550,11 @@ impl Shard {
         work: &mut Work<'_>,
         run: RunIx,
         seq: Seq,
-        attempt: u32,
+        lease: u32,
         is_failure: bool,
         payload: &[u8],
     ) -> bool {
-        let Some(name) = self.running(run, seq, attempt) else { return false };
+        let Some((name, attempt)) = self.running(run, seq, lease) else { return false };
         let no = self.run(run).no;
         let time_ms = work.now_ms;
         let record = Record::StepDone { run: no, seq, name: &name, attempt, time_ms, is_failure, payload };
@@ -548,17 +562,17 @@ impl Shard {
         true
     }
 
-    /// A step's body failed and is to be tried again, or to wait for somebody. `false`: this attempt does not count.
+    /// A step's body failed and is to be tried again, or to wait for somebody. `false`: the lease is dead.
     pub fn retry(
         &mut self,
         work: &mut Work<'_>,
         run: RunIx,
         seq: Seq,
-        attempt: u32,
+        lease: u32,
         retry: Retry,
         failure: &[u8],
     ) -> bool {
-        let Some(name) = self.running(run, seq, attempt) else { return false };
+        let Some((name, attempt)) = self.running(run, seq, lease) else { return false };
         let no = self.run(run).no;
         let record = Record::StepFailed { run: no, seq, name: &name, attempt, time_ms: work.now_ms, retry, failure };
         self.commit(work, Some(run), &record);
@@ -566,17 +580,8 @@ impl Shard {
     }
 
     /// A running body says that it lives, and perhaps how far it is.
-    pub fn heartbeat(
-        &mut self,
-        work: &mut Work<'_>,
-        run: RunIx,
-        seq: Seq,
-        attempt: u32,
-        details: Option<&[u8]>,
-    ) -> bool {
-        if self.running(run, seq, attempt).is_none() {
-            return false;
-        }
+    pub fn heartbeat(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, lease: u32, details: Option<&[u8]>) -> bool {
+        let Some((_, attempt)) = self.running(run, seq, lease) else { return false };
         self.timers.beat(run, seq, work.now_ms);
         if let Some(details) = details {
             let no = self.run(run).no;
@@ -592,25 +597,25 @@ impl Shard {
         now_ms: i64,
         run: RunIx,
         seq: Seq,
-        attempt: u32,
+        lease: u32,
         timeout_ms: Option<i64>,
         heartbeat_ms: Option<i64>,
     ) {
-        if self.running(run, seq, attempt).is_some() && (timeout_ms.is_some() || heartbeat_ms.is_some()) {
+        if self.running(run, seq, lease).is_some() && (timeout_ms.is_some() || heartbeat_ms.is_some()) {
             let timeout_at_ms = timeout_ms.map(|limit_ms| now_ms.saturating_add(limit_ms));
-            self.timers.watch(run, seq, Watch { attempt, timeout_at_ms, heartbeat_ms, last_beat_ms: now_ms });
+            self.timers.watch(run, seq, Watch { lease, timeout_at_ms, heartbeat_ms, last_beat_ms: now_ms });
         }
     }
 
-    /// The name of a step, if this attempt of it is the one that counts.
-    fn running(&mut self, run: RunIx, seq: Seq, attempt: u32) -> Option<Box<str>> {
+    /// The name of a step and the number of its attempt, if the lease is that of the attempt that runs: law 7.
+    fn running(&mut self, run: RunIx, seq: Seq, lease: u32) -> Option<(Box<str>, u32)> {
         let open = self.open_mut(run)?;
         if matches!(open.code, Code::Absent | Code::Stuck(_)) {
             return None;
         }
         let step = open.ops.step_mut(seq)?;
-        let counts = step.phase == StepPhase::Running && step.attempt == attempt;
-        (counts || cfg!(fusee_mutant = "second_result_accepted")).then(|| step.name.clone())
+        let counts = step.phase == StepPhase::Running && step.lease() == lease;
+        (counts || cfg!(fusee_mutant = "second_result_accepted")).then(|| (step.name.clone(), step.attempt))
     }
 
     /// The code returned or threw.

@@ -401,7 +401,7 @@ impl Shard {
         if let Some(watch) = self.timers.watched(run, seq) {
             self.timers.unwatch(run, seq);
             let is_timeout = watch.is_timeout(now_ms);
-            work.effects.push(Effect::Overdue { run, seq, attempt: watch.attempt, is_timeout });
+            work.effects.push(Effect::Overdue { run, seq, lease: watch.lease, is_timeout });
         }
     }
 

@@ -26,7 +26,7 @@ mod views;
 #[cfg(test)]
 mod tests;
 
-pub use code::{Delivery, DeliveryKind, Halt, OpenedStep, StepMode};
+pub use code::{Attempt, Delivery, DeliveryKind, Halt, OpenedStep, StepMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
 pub use messages::{Body, Message, OwnedChild};
 pub use run::RunIx;

@@ -49,8 +49,8 @@ pub enum Effect {
         run: RunIx,
         /// The step.
         seq: Seq,
-        /// The attempt.
-        attempt: u32,
+        /// The lease of the attempt.
+        lease: u32,
         /// `true`: the attempt's own limit. `false`: it was silent for too long.
         is_timeout: bool,
     },

@@ -41,7 +41,7 @@ pub enum HostEvent {
     Wake(RunIx),
     /// The body of this step may run now, by the gate that it had when this was asked for.
     Attempt(RunIx, Seq, Lsn),
-    /// The limit of this attempt is over; `true`: its own, `false`: it was silent for too long.
+    /// The limit of the attempt under this lease is over; `true`: its own, `false`: it was silent for too long.
     Overdue(RunIx, Seq, u32, bool),
     /// The run's code is to be dropped: it ended from outside, or is tried anew.
     Dropped(RunIx),

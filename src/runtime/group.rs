@@ -352,8 +352,8 @@ impl Group {
             Effect::Load(run) => cell.to_load.push_back(run),
             Effect::Wake(run) => cell.events.push_back(HostEvent::Wake(run)),
             Effect::Attempt { run, seq, gate } => cell.held.hold(gate, Output::Attempt(run, seq, gate)),
-            Effect::Overdue { run, seq, attempt, is_timeout } => {
-                cell.events.push_back(HostEvent::Overdue(run, seq, attempt, is_timeout));
+            Effect::Overdue { run, seq, lease, is_timeout } => {
+                cell.events.push_back(HostEvent::Overdue(run, seq, lease, is_timeout));
             }
             Effect::Ended { run, was_loaded } => {
                 if was_loaded {
