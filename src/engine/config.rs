@@ -1,6 +1,8 @@
 //! How an engine is opened.
 
 use crate::log::{FileStorage, LogOptions, MemoryStorage, Storage};
+use crate::machine::Limits;
+use crate::record::FIELDS_BYTES_MAX;
 use crate::runtime::{Clock, FlushMode, Relay};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,6 +56,19 @@ impl Config {
             open_runs_max: 1_000_000,
             relay: None,
         }
+    }
+
+    /// What may be recorded, such that the log takes every record.
+    pub(super) fn limits(&self) -> Result<Limits, String> {
+        let payload_bytes_max = self.payload_bytes_max;
+        let max = self.log.record_bytes_max.saturating_sub(FIELDS_BYTES_MAX);
+        if payload_bytes_max > max {
+            return Err(format!(
+                "payload_bytes_max is {payload_bytes_max}; with records of at most {} bytes it can be up to {max}",
+                self.log.record_bytes_max
+            ));
+        }
+        Ok(Limits { payload_bytes_max })
     }
 
     pub(super) fn storage(&self) -> Result<Arc<dyn Storage>, crate::log::LogError> {

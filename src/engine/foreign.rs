@@ -5,7 +5,7 @@ use super::error::{EngineError, ErrorCode};
 use super::events::{EventKind, Events, fields};
 use super::host::{Slot, Slots};
 use crate::log::LogState;
-use crate::machine::{Explanation, Filter, RunIx, RunView, StartCommand, Target};
+use crate::machine::{Explanation, Filter, RunIx, RunView, StartCommand, Target, check_actor, check_text};
 use crate::record::{IdConflict, IdReuse, Lsn, NewRun, Record, Seq, ShardId, Status, parse_run_id, run_id};
 use crate::runtime::{Clock, Group, GroupOptions, HostEvent, Opened, Output, ShardCell, Token};
 use sha2::{Digest, Sha256};
@@ -94,7 +94,7 @@ impl ForeignEngine {
     }
 
     fn open_group(config: &Config, waker: &Arc<Waker>) -> Result<Arc<Group>, EngineError> {
-        let flush = config.flush_mode().map_err(|text| EngineError::new(ErrorCode::BadInput, text))?;
+        let flush = config.flush_mode().map_err(bad_input)?;
         let group = Group::open(GroupOptions {
             storage: config.storage()?,
             log: config.log,
@@ -102,6 +102,7 @@ impl ForeignEngine {
             clock: config.clock.clone(),
             flush,
             is_memory: matches!(config.durability, Durability::Memory(_)),
+            limits: config.limits().map_err(bad_input)?,
             relay: config.relay.clone(),
         })?;
         let weak = Arc::downgrade(waker);
@@ -292,7 +293,9 @@ impl ForeignEngine {
     /// policies refuse is refused by an event, like everything that rests on what is recorded: law 1.
     pub fn start(&mut self, token: Token, request: StartRequest<'_>) -> Result<(), EngineError> {
         self.admits(request.id)?;
-        self.check_payload(request.input)?;
+        check_text("the type of a workflow", request.kind).map_err(bad_input)?;
+        check_actor(request.actor).map_err(bad_input)?;
+        self.check_payload("the input", request.input)?;
         let open: usize = self.open_runs();
         if open >= self.config.open_runs_max {
             return Err(EngineError::new(
@@ -346,13 +349,14 @@ impl ForeignEngine {
         dedupe: Option<&str>,
         actor: Option<&str>,
     ) -> Result<(), EngineError> {
-        self.check_payload(payload)?;
+        self.config.limits().and_then(|limits| limits.check_signal(name, payload, dedupe, actor)).map_err(bad_input)?;
         self.command(token, run, |cell, work, target| cell.shard.signal(work, target, name, payload, dedupe, actor))
     }
 
     /// Asks a run to end; `token` is acknowledged once that is durable. No-op for a run that has ended.
     pub fn cancel(&mut self, token: Token, run: Run<'_>, reason: &str, actor: Option<&str>) -> Result<(), EngineError> {
-        self.check_payload(reason.as_bytes())?;
+        check_actor(actor).map_err(bad_input)?;
+        self.check_payload("the reason", reason.as_bytes())?;
         self.command(token, run, |cell, work, target| cell.shard.cancel(work, target, reason, actor))
     }
 
@@ -364,12 +368,14 @@ impl ForeignEngine {
         reason: &str,
         actor: Option<&str>,
     ) -> Result<(), EngineError> {
-        self.check_payload(reason.as_bytes())?;
+        check_actor(actor).map_err(bad_input)?;
+        self.check_payload("the reason", reason.as_bytes())?;
         self.command(token, run, |cell, work, target| cell.shard.terminate(work, target, reason.as_bytes(), actor))
     }
 
     /// Ends a pause, or tries a stuck run again; `token` is acknowledged once that is durable.
     pub fn resume(&mut self, token: Token, run: Run<'_>, actor: Option<&str>) -> Result<(), EngineError> {
+        check_actor(actor).map_err(bad_input)?;
         self.command(token, run, |cell, work, target| cell.shard.resume(work, target, actor))
     }
 
@@ -615,14 +621,9 @@ impl ForeignEngine {
 
     fn admits(&self, id: &str) -> Result<(), EngineError> {
         self.check_open()?;
-        if id.is_empty() || id.len() > ID_BYTES_MAX || id.chars().any(char::is_control) {
-            return Err(EngineError::new(
-                ErrorCode::BadInput,
-                format!(
-                    "an id is 1 to {ID_BYTES_MAX} bytes of text without control characters, not {} bytes",
-                    id.len()
-                ),
-            ));
+        check_text("an id", id).map_err(bad_input)?;
+        if id.chars().any(char::is_control) {
+            return Err(bad_input("an id is text without control characters".into()));
         }
         Ok(self.group.admits()?)
     }
@@ -634,18 +635,8 @@ impl ForeignEngine {
         Ok(())
     }
 
-    fn check_payload(&self, payload: &[u8]) -> Result<(), EngineError> {
-        let max = self.config.payload_bytes_max;
-        if payload.len() > max {
-            return Err(EngineError::new(
-                ErrorCode::BadInput,
-                format!(
-                    "a value of {} bytes is over the limit of {max} bytes; keep it elsewhere and pass a reference",
-                    payload.len()
-                ),
-            ));
-        }
-        Ok(())
+    fn check_payload(&self, what: &str, payload: &[u8]) -> Result<(), EngineError> {
+        self.config.limits().and_then(|limits| limits.check_payload(what, payload)).map_err(bad_input)
     }
 
     fn shard_ids(&self) -> impl Iterator<Item = ShardId> + use<> {
@@ -656,8 +647,9 @@ impl ForeignEngine {
 /// How long a full disk is left alone before the next try to write.
 const FULL_RETRY_MS: i64 = 200;
 
-/// Longest workflow id, in bytes of UTF-8.
-const ID_BYTES_MAX: usize = 256;
+fn bad_input(text: String) -> EngineError {
+    EngineError::new(ErrorCode::BadInput, text)
+}
 
 /// A refusal rests on what is recorded, or on what is not: it is told once that is durable.
 fn refuse(cell: &mut ShardCell, token: Token, refusal: &crate::machine::Refusal) {

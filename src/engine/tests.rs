@@ -293,6 +293,47 @@ fn bounds_refuse_before_anything_is_recorded() {
 }
 
 #[test]
+fn texts_that_are_too_long_refuse_before_anything_is_recorded() {
+    let mut rig = Rig::in_memory();
+    rig.start(1, "a", "flow", "").unwrap();
+    rig.settle();
+    let begin = rig.engine.group().last();
+    let long = "x".repeat(257);
+    let long = long.as_str();
+    for text in [long, "a\u{1f}b", ""] {
+        let refused = [
+            rig.start(2, "b", text, "").unwrap_err(),
+            rig.engine.start(2, StartRequest { actor: Some(text), ..request("b") }).unwrap_err(),
+            rig.engine.signal(2, latest("a"), text, b"", None, None).unwrap_err(),
+            rig.engine.signal(2, latest("a"), "go", b"", Some(text), None).unwrap_err(),
+            rig.engine.signal(2, latest("a"), "go", b"", None, Some(text)).unwrap_err(),
+            rig.engine.cancel(2, latest("a"), "", Some(text)).unwrap_err(),
+            rig.engine.terminate(2, latest("a"), "", Some(text)).unwrap_err(),
+            rig.engine.resume(2, latest("a"), Some(text)).unwrap_err(),
+        ];
+        for error in refused {
+            assert_eq!(error.code, ErrorCode::BadInput, "{error}");
+            assert!(error.message.contains("256"), "{error}");
+        }
+    }
+    assert_eq!(rig.engine.group().last(), begin);
+}
+
+#[test]
+fn payloads_that_the_log_could_refuse_are_no_configuration() {
+    let max = crate::log::LogOptions::default().record_bytes_max;
+    let Err(error) = Rig::open(Config { payload_bytes_max: max, ..memory() }) else { panic!("it cannot keep that") };
+    assert_eq!((error.code, error.message.contains(&max.to_string())), (ErrorCode::BadInput, true), "{error}");
+    let payload_bytes_max = max - crate::record::FIELDS_BYTES_MAX;
+    let mut rig = Rig::open(Config { payload_bytes_max, ..memory() }).unwrap();
+    let largest = "x".repeat(payload_bytes_max);
+    rig.start(1, &"i".repeat(256), "echo", &largest).unwrap();
+    rig.settle();
+    assert_eq!(rig.engine.health().0, "ok");
+    assert!(rig.answer(1).unwrap().starts_with("Reply 0"));
+}
+
+#[test]
 fn lists_go_page_by_page_in_both_directions() {
     let mut rig = Rig::in_memory();
     let ids: Vec<String> = (0..10).map(|number| format!("r{number}")).collect();
@@ -408,11 +449,12 @@ fn a_crash_in_memory_loses_what_was_not_told_and_nothing_else() {
 
 #[test]
 fn a_record_that_the_log_refuses_stops_everything_instead_of_leaving_a_hole_law_9() {
-    let log = crate::log::LogOptions { record_bytes_max: 1_000, ..Default::default() };
-    let mut rig = Rig::open(Config { log, ..memory() }).unwrap();
+    let mut rig = Rig::in_memory();
     rig.start(1, "a", "flow", "").unwrap();
     rig.settle();
-    rig.start(2, "b", "flow", &"x".repeat(2_000)).unwrap();
+    rig.start(2, "b", "flow", "").unwrap();
+    let too_large = vec![0; crate::log::LogOptions::default().record_bytes_max + 1];
+    rig.engine.group().with(ShardId(0), |_, work| work.log.append(&too_large));
     rig.settle();
     assert_eq!(rig.answer(2), None);
     assert!(rig.told.iter().any(|event| event.kind == EventKind::Failed && event.text.contains("over the limit")));

@@ -1,11 +1,12 @@
 //! The verbs of running code: operations it opens, results of its step bodies, and the walk along the journal that
 //! hands it one entry a turn.
 
+use super::limits::check_text;
 use super::ops::{Op, StepOp, StepPhase};
 use super::run::{Code, OpenRun, Replay, RunIx};
 use super::shard::{Effect, Shard, Work};
 use super::timers::Watch;
-use crate::record::{ChildSpec, Lsn, Record, Retry, Sending, Seq, Status};
+use crate::record::{ChildSpec, Lsn, Record, Retry, Sending, Seq, Status, encode_step_failure};
 
 /// What the code is handed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -367,6 +368,7 @@ impl Shard {
         name: &str,
         mode: StepMode,
     ) -> Result<OpenedStep, Halt> {
+        self.fits(work, run, seq, check_text("the name of a step", name))?;
         let asked = self.ask(
             work,
             run,
@@ -445,6 +447,7 @@ impl Shard {
         name: &str,
         timeout_ms: Option<i64>,
     ) -> Result<bool, Halt> {
+        self.fits(work, run, seq, check_text("the name of a signal", name))?;
         let is_wait =
             |record: &Record<'_>| matches!(*record, Record::WaitSet { name: recorded, .. } if recorded == name);
         let asked = self.ask(work, run, seq, is_wait, || format!("wait for signal \"{name}\""))?;
@@ -491,6 +494,7 @@ impl Shard {
 
     /// The code starts a child. Its end is delivered to this operation.
     pub fn open_child(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, child: ChildSpec<'_>) -> Result<(), Halt> {
+        self.fits(work, run, seq, self.limits.check_child(&child))?;
         let is_child = |record: &Record<'_>| matches!(*record, Record::ChildSet { child: recorded, .. } if recorded.kind == child.kind && recorded.id == child.id);
         let asked = self.ask(work, run, seq, is_child, || format!("child {} \"{}\"", child.kind, child.id))?;
         if let Asked::New = asked {
@@ -511,6 +515,7 @@ impl Shard {
         target: Option<crate::record::RunNo>,
         what: Sending<'_>,
     ) -> Result<(), Halt> {
+        self.fits(work, run, seq, self.limits.check_sending(id, what))?;
         let label = match what {
             Sending::Signal(..) => "signal",
             Sending::Cancel(_) => "cancel",
@@ -555,8 +560,11 @@ impl Shard {
         payload: &[u8],
     ) -> bool {
         let Some((name, attempt)) = self.running(run, seq, lease) else { return false };
-        let no = self.run(run).no;
-        let time_ms = work.now_ms;
+        let (no, time_ms) = (self.run(run).no, work.now_ms);
+        let what = if is_failure { "the error" } else { "the result" };
+        // Its effect is done: another attempt would only do it again. Law 6.
+        let refused = self.bounded_failure(&name, attempt, what, payload);
+        let (is_failure, payload) = refused.as_ref().map_or((is_failure, payload), |text| (true, text.as_bytes()));
         let record = Record::StepDone { run: no, seq, name: &name, attempt, time_ms, is_failure, payload };
         self.commit(work, Some(run), &record);
         true
@@ -574,16 +582,25 @@ impl Shard {
     ) -> bool {
         let Some((name, attempt)) = self.running(run, seq, lease) else { return false };
         let no = self.run(run).no;
+        let refused = self.bounded_failure(&name, attempt, "the error", failure);
+        let failure = refused.as_ref().map_or(failure, |text| text.as_bytes());
         let record = Record::StepFailed { run: no, seq, name: &name, attempt, time_ms: work.now_ms, retry, failure };
         self.commit(work, Some(run), &record);
         true
     }
 
-    /// A running body says that it lives, and perhaps how far it is.
+    /// What stands for an outcome that is too large to be recorded, if it is.
+    fn bounded_failure(&self, name: &str, attempt: u32, what: &str, payload: &[u8]) -> Option<String> {
+        let why = self.limits.check_payload(&format!("{what} of step \"{name}\""), payload).err()?;
+        Some(encode_step_failure(name, attempt, &why))
+    }
+
+    /// A running body says that it lives, and perhaps how far it is. Details that are too large are not recorded; the
+    /// sign of life counts.
     pub fn heartbeat(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, lease: u32, details: Option<&[u8]>) -> bool {
         let Some((_, attempt)) = self.running(run, seq, lease) else { return false };
         self.timers.beat(run, seq, work.now_ms);
-        if let Some(details) = details {
+        if let Some(details) = details.filter(|details| details.len() <= self.limits.payload_bytes_max) {
             let no = self.run(run).no;
             let record = Record::Heartbeat { run: no, seq, attempt, time_ms: work.now_ms, details };
             self.commit(work, Some(run), &record);
@@ -637,7 +654,8 @@ impl Shard {
         }
         // The code has ended by itself: there is nothing for its host to drop.
         open.code = Code::Absent;
-        self.done(work, run, status, payload, None, None);
+        let (status, payload) = self.bounded_end(run, status, payload);
+        self.done(work, run, status, &payload, None, None);
         Ok(())
     }
 
@@ -681,6 +699,16 @@ impl Shard {
     #[must_use]
     pub fn is_replaying(&self, run: RunIx) -> bool {
         self.run(run).open().is_some_and(OpenRun::is_replaying)
+    }
+
+    /// What the code asks for must be such that it can be recorded: else the run is stuck, and nothing is recorded.
+    fn fits(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, checked: Result<(), String>) -> Result<(), Halt> {
+        let Err(why) = checked else { return Ok(()) };
+        if !self.run(run).open().is_some_and(|open| matches!(open.code, Code::InTurn)) {
+            return Err(Halt::Dead);
+        }
+        self.stick(work, run, format!("operation {}: {why}", seq.0));
+        Err(Halt::Mismatch)
     }
 
     /// Counts an operation, and compares it with what was recorded under its number.

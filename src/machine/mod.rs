@@ -16,6 +16,7 @@
 mod code;
 mod commands;
 mod journal;
+mod limits;
 mod messages;
 mod ops;
 mod run;
@@ -28,6 +29,7 @@ mod tests;
 
 pub use code::{Attempt, Delivery, DeliveryKind, Halt, OpenedStep, StepMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
+pub use limits::{Limits, check_actor, check_text};
 pub use messages::{Body, Message, OwnedChild};
 pub use run::RunIx;
 pub use shard::{Effect, Metrics, RestoreError, Shard, Sink, Work};

@@ -1,5 +1,6 @@
 //! The shard: its runs, and what each record does to them.
 
+use super::limits::Limits;
 use super::messages::{Body, Message, Outbox, OwnedChild};
 use super::ops::{Op, StepPhase};
 use super::run::{Child, Code, End, OpenRun, Run, RunIx, RunState};
@@ -134,6 +135,7 @@ pub struct Shard {
     ended_journals: VecDeque<RunIx>,
     ended_journal_bytes: usize,
     scratch: Vec<u8>,
+    pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
 }
 
@@ -156,6 +158,7 @@ impl Shard {
             ended_journals: VecDeque::new(),
             ended_journal_bytes: 0,
             scratch: Vec::new(),
+            limits: Limits::default(),
             metrics: Metrics::default(),
         }
     }

@@ -4,7 +4,7 @@ use super::cell::{HostEvent, Output, ShardCell};
 use super::clock::Clock;
 use super::flusher::{FlushMode, Flusher};
 use crate::log::{Log, LogError, LogOptions, LogState, Storage};
-use crate::machine::{Effect, Message, Shard, Sink, Work};
+use crate::machine::{Effect, Limits, Message, Shard, Sink, Work};
 use crate::record::{Lsn, ShardId, Source};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -27,6 +27,8 @@ pub struct GroupOptions {
     pub flush: Option<FlushMode>,
     /// The storage needs no waiting: it is memory.
     pub is_memory: bool,
+    /// How large is what may be recorded.
+    pub limits: Limits,
     /// Carries messages to shards of other processes.
     pub relay: Option<Arc<dyn Relay>>,
 }
@@ -136,7 +138,7 @@ const VOID: u64 = 1 << 52;
 impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
-        let GroupOptions { storage, log: log_options, shards, clock, flush, is_memory, relay } = options;
+        let GroupOptions { storage, log: log_options, shards, clock, flush, is_memory, limits, relay } = options;
         let mut count = shards;
         let mut machines: Vec<Shard> = Vec::new();
         let mut fault = None;
@@ -168,6 +170,9 @@ impl Group {
             log.append(Source::Scheduler, &settings(count))?;
             log.flush()?;
             machines = (0..count).map(|id| Shard::new(ShardId(id), count)).collect();
+        }
+        for machine in &mut machines {
+            machine.set_limits(limits);
         }
         let log = Arc::new(log);
         let group = Group {

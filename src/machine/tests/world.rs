@@ -77,6 +77,10 @@ impl World {
         }
     }
 
+    pub(super) fn limit(&mut self, limits: Limits) {
+        self.shards.iter_mut().for_each(|shard| shard.set_limits(limits));
+    }
+
     /// Work on one shard; messages that follow from it are delivered, unless they are held.
     pub(super) fn on<T>(&mut self, shard: usize, work: impl FnOnce(&mut Shard, &mut Work<'_>) -> T) -> T {
         let mut effects = Vec::new();
