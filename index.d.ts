@@ -509,6 +509,12 @@ export interface OpenOptions {
   flush?: 'auto' | 'inline' | 'pipeline' | 'background';
   /** Largest recorded value in bytes. Default 4 MiB. */
   payloadBytesMax?: number;
+  /**
+   * Records of one run before it fails with {@link JournalLimitError}; at half of it there is a warning. Default 50,000.
+   */
+  journalRecordsMax?: number;
+  /** The same in bytes. Default 50 MiB, 1 GiB at most. */
+  journalBytesMax?: number;
   /** Runs that may be open at once; more starts are refused with {@link BusyError}. Default 1,000,000. */
   runsMax?: number;
   /** More checks, warnings with places in the code. Default: `NODE_ENV` is not `'production'`. */
@@ -663,6 +669,7 @@ export type AnyFuseeError =
   | WorkflowFailedError
   | UnknownDefinitionError
   | BusyError
+  | JournalLimitError
   | StorageError
   | StorageFullError
   | LogCorruptError
@@ -812,6 +819,16 @@ export declare class BusyError extends FuseeError {
   readonly code: 'BUSY';
   readonly name: 'BusyError';
   static is(error: unknown): error is BusyError;
+}
+
+/**
+ * The cause of a run's failure: it has recorded more than `journalRecordsMax` or `journalBytesMax` allow. Divide the work
+ * among child workflows.
+ */
+export declare class JournalLimitError extends FuseeError {
+  readonly code: 'JOURNAL_LIMIT';
+  readonly name: 'JournalLimitError';
+  static is(error: unknown): error is JournalLimitError;
 }
 
 /** The disk failed. Nothing more is acknowledged; open again. */

@@ -186,6 +186,11 @@ export class BusyError extends FuseeError {
   readonly code = 'BUSY';
 }
 
+/** The run failed because its journal reached a limit. */
+export class JournalLimitError extends FuseeError {
+  readonly code = 'JOURNAL_LIMIT';
+}
+
 /** The disk failed. Nothing more is acknowledged; open again. */
 export class StorageError extends FuseeError {
   readonly code = 'STORAGE';
@@ -227,6 +232,7 @@ const CLASSES = {
   WorkflowFailedError,
   UnknownDefinitionError,
   BusyError,
+  JournalLimitError,
   StorageError,
   StorageFullError,
   LogCorruptError,

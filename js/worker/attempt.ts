@@ -49,8 +49,8 @@ export class Attempt {
   }
 
   /** What its outcome is told under: no other attempt of the step has it (LAW-7). */
-  get lease(): number {
-    return this.attempt + (this.rare?.pastLeases ?? 0);
+  static leaseOf(attempt: Attempt): number {
+    return attempt.attempt + (attempt.rare?.pastLeases ?? 0);
   }
 
   /** The same for all attempts, over crashes and replays. */

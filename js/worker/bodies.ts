@@ -148,7 +148,7 @@ export class Bodies implements HeartbeatSink {
   /** A timer of an attempt ran out. */
   timeOut(step: StepOp, lease: number, isHeartbeat: boolean): void {
     const attempt = step.attempt as Attempt | null;
-    if (attempt === null || attempt.lease !== lease || attempt.state === OVER) return;
+    if (attempt === null || Attempt.leaseOf(attempt) !== lease || attempt.state === OVER) return;
     const limit = isHeartbeat ? step.policy.heartbeatMs : step.policy.timeoutMs;
     const error = new TimeoutError(
       isHeartbeat
@@ -213,7 +213,7 @@ export class Bodies implements HeartbeatSink {
     } catch (error) {
       this.owner.warn(run, `a heartbeat of step '${name}' carries what cannot be recorded`, error);
     }
-    this.verbs.heartbeat(run.slot, seq, attempt.lease, text);
+    this.verbs.heartbeat(run.slot, seq, Attempt.leaseOf(attempt), text);
     this.owner.wake();
   }
 
@@ -264,10 +264,15 @@ export class Bodies implements HeartbeatSink {
     } catch (error) {
       // Its effect is done: another attempt would only do it again.
       const message = `${what} cannot be recorded: ${messageOf(error)}`;
-      this.failForGood(step, attempt.lease, attempt.attempt, new NonRetryableError(message, { cause: error }));
+      this.failForGood(
+        step,
+        Attempt.leaseOf(attempt),
+        attempt.attempt,
+        new NonRetryableError(message, { cause: error }),
+      );
       return;
     }
-    const answer = this.verbs.complete(step.run.slot, step.seq, attempt.lease, passed.text);
+    const answer = this.verbs.complete(step.run.slot, step.seq, Attempt.leaseOf(attempt), passed.text);
     if (answer < 0) return;
     step.result = passed.value;
     this.owner.ready(step.run);
@@ -278,11 +283,11 @@ export class Bodies implements HeartbeatSink {
     const { run, policy } = step;
     const delay = this.decide(step, error, attempt.attempt);
     if (delay === FINAL) {
-      this.failForGood(step, attempt.lease, attempt.attempt, error);
+      this.failForGood(step, Attempt.leaseOf(attempt), attempt.attempt, error);
       return;
     }
     (step.failures ??= []).push(error);
-    this.verbs.fail(run.slot, step.seq, attempt.lease, this.owner.encodeFailure(error), delay);
+    this.verbs.fail(run.slot, step.seq, Attempt.leaseOf(attempt), this.owner.encodeFailure(error), delay);
     // Nothing is delivered, but its journal is to be looked at: a run that waits has seen all of it.
     this.owner.ready(run);
     if (delay === PAUSE) {

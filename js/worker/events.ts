@@ -3,8 +3,8 @@
  *
  * It knows what events about runs say; those of callers go on as they are.
  */
-import { CancelledError, TerminatedError, TimeoutError } from '../errors.js';
-import { CANCELLED, TERMINATED, TIMED_OUT, type Host } from '../workflow/host.js';
+import { CancelledError, JournalLimitError, TerminatedError, TimeoutError } from '../errors.js';
+import { CANCELLED, FAILED, TERMINATED, TIMED_OUT, type Host } from '../workflow/host.js';
 import { Run, type WorkflowCode } from '../workflow/run.js';
 
 const START = 1;
@@ -118,6 +118,8 @@ function reasonOfEnd(status: number): unknown {
       return new TerminatedError('the workflow was terminated', { reason: undefined });
     case TIMED_OUT:
       return new TimeoutError('the workflow took longer than its timeout', { of: 'run' });
+    case FAILED:
+      return new JournalLimitError('the journal of the workflow has reached its limit');
     case CANCELLED:
     default:
       return new CancelledError('the workflow goes on elsewhere, or from its start', { reason: undefined });

@@ -4,7 +4,7 @@
  * The pump sets {@link WorkerHost.current}; everything that a run asks for is refused unless it is its turn (LAW-4).
  */
 import { decode, encode, encodeFailure } from '../codec.js';
-import { DeterminismError } from '../errors.js';
+import { CancelledError, DeterminismError } from '../errors.js';
 import { Context } from '../workflow/context.js';
 import type { Host, LogLevel, StepScope, Verbs } from '../workflow/host.js';
 import type { StepOp } from '../workflow/operations.js';
@@ -160,6 +160,7 @@ export class WorkerHost implements Host, BodyOwner {
   }
 
   gone(run: Run): void {
+    run.kill(new CancelledError(`workflow ${run.id} has ended`, { reason: undefined }));
     this.halt(run);
   }
 

@@ -23,7 +23,8 @@ pub enum EventKind {
     Result = 9,
     /// The storage failed. Text: code, message.
     Failed = 10,
-    /// For listeners. b: 1 completed, 2 ended otherwise, 3 stuck. Text: id, run id, type, status, payload or message.
+    /// For listeners. b: 1 completed, 2 ended otherwise, 3 stuck; also without one: 4 a journal has come to half of a
+    /// bound. Text: id, run id, type, status, payload or message.
     Notice = 11,
 }
 

@@ -694,6 +694,11 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
                 events.push(EventKind::Notice, slots.slot(shard, run).map_or(0, |slot| slot.0), 3, text);
             }
         }
+        HostEvent::JournalHalf(run) => {
+            let view = cell.shard.view(run);
+            let message = journal_half(cell, run);
+            events.push(EventKind::Notice, 0, 4, fields(&[view.id, &run_id(shard, view.no), view.kind, "0", &message]));
+        }
         HostEvent::Ack(token) => events.push(EventKind::Ack, token, 0, String::new()),
         HostEvent::Reply(token, text) => events.push(EventKind::Reply, token, 0, text),
         HostEvent::Refuse(token, text) => events.push(EventKind::Refuse, token, 0, text),
@@ -709,6 +714,19 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
             events.push(EventKind::Notice, 0, if view.status == Some(Status::Completed) { 1 } else { 2 }, text);
         }
     }
+}
+
+fn journal_half(cell: &ShardCell, run: RunIx) -> String {
+    let (size, limits) = (cell.shard.journal_size(run), cell.shard.limits());
+    format!(
+        "the journal of workflow \"{}\" has {} records and {} bytes; at {} records (journalRecordsMax) or {} bytes \
+         (journalBytesMax) it fails: divide the work among child workflows",
+        cell.shard.view(run).id,
+        size.records,
+        size.bytes,
+        limits.journal_records_max,
+        limits.journal_bytes_max
+    )
 }
 
 fn load(

@@ -335,8 +335,10 @@ impl Shard {
             let record = Record::StepStarted { run: no, seq, name: &name, attempt, time_ms: work.now_ms };
             self.commit(work, Some(run), &record);
         }
-        let gate = self.open_mut(run).and_then(|open| open.ops.step_mut(seq)).map_or(Lsn::NONE, |step| step.gate);
-        work.effects.push(Effect::Attempt { run, seq, gate });
+        if let Some(step) = self.open_mut(run).and_then(|open| open.ops.step_mut(seq)) {
+            let gate = step.gate;
+            work.effects.push(Effect::Attempt { run, seq, gate });
+        }
     }
 
     /// The attempt that an [`Effect::Attempt`] asks for. `None`: it is not asked for any more.
@@ -404,7 +406,7 @@ impl Shard {
             Asked::New if mode.is_at_most_once => {
                 let no = self.run(run).no;
                 let record = Record::StepStarted { run: no, seq, name, attempt: 1, time_ms: work.now_ms };
-                Ok(OpenedStep::Run(self.commit(work, Some(run), &record)))
+                self.record(work, run, &record).map(OpenedStep::Run)
             }
             Asked::New => Ok(OpenedStep::Run(gate)),
         }
@@ -430,7 +432,7 @@ impl Shard {
             },
             Asked::New => {
                 let due_ms = if is_absolute { value_ms } else { turn_ms.saturating_add(value_ms) };
-                self.commit(work, Some(run), &Record::TimerSet { run: no, seq, due_ms });
+                self.record(work, run, &Record::TimerSet { run: no, seq, due_ms })?;
                 due_ms
             }
         };
@@ -499,7 +501,7 @@ impl Shard {
         let asked = self.ask(work, run, seq, is_child, || format!("child {} \"{}\"", child.kind, child.id))?;
         if let Asked::New = asked {
             let no = self.run(run).no;
-            self.commit(work, Some(run), &Record::ChildSet { run: no, seq, child });
+            self.record(work, run, &Record::ChildSet { run: no, seq, child })?;
         }
         self.insert(run, seq, Op::Child);
         Ok(())
@@ -532,7 +534,7 @@ impl Shard {
         let asked = self.ask(work, run, seq, is_send, || format!("{label} of workflow \"{id}\""))?;
         if let Asked::New = asked {
             let no = self.run(run).no;
-            self.commit(work, Some(run), &Record::SendSet { run: no, seq, id, target, what });
+            self.record(work, run, &Record::SendSet { run: no, seq, id, target, what })?;
         }
         if what == Sending::Watch {
             self.insert(run, seq, Op::Child);
@@ -742,6 +744,12 @@ impl Shard {
         Err(Halt::Mismatch)
     }
 
+    /// Records what the code asks for. The run may end by it.
+    fn record(&mut self, work: &mut Work<'_>, run: RunIx, record: &Record<'_>) -> Result<Lsn, Halt> {
+        let lsn = self.commit(work, Some(run), record);
+        if self.run(run).open().is_some() { Ok(lsn) } else { Err(Halt::Dead) }
+    }
+
     /// The limit of a wait or a condition: the recorded one, or a new one with its record.
     fn limit<'r>(
         &mut self,
@@ -760,7 +768,7 @@ impl Shard {
                 let turn_ms = self.open_mut(run).ok_or(Halt::Dead)?.turn_ms;
                 let due_ms = timeout_ms.map(|timeout_ms| turn_ms.saturating_add(timeout_ms));
                 let no = self.run(run).no;
-                self.commit(work, Some(run), &record(no, due_ms));
+                self.record(work, run, &record(no, due_ms))?;
                 Ok(due_ms)
             }
         }

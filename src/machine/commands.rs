@@ -246,6 +246,9 @@ impl Shard {
         }
         let record = Record::Resumed { run: self.run(run).no, time_ms: work.now_ms, actor };
         self.commit(work, Some(run), &record);
+        if self.run(run).open().is_none() {
+            return Ok(());
+        }
         if is_stuck {
             self.unload(run);
             work.effects.push(Effect::Dropped(run));

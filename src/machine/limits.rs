@@ -13,11 +13,15 @@ const OWN_PAYLOAD_BYTES_MAX: usize = FIELDS_BYTES_MAX / 2;
 pub struct Limits {
     /// Largest payload, in bytes. Default 4 MiB.
     pub payload_bytes_max: usize,
+    /// Records in the journal of a run; at so many it fails. Default 50,000.
+    pub journal_records_max: usize,
+    /// Bytes in the journal of a run; at so many it fails. Default 50 MiB.
+    pub journal_bytes_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { payload_bytes_max: 4 << 20 }
+        Limits { payload_bytes_max: 4 << 20, journal_records_max: 50_000, journal_bytes_max: 50 << 20 }
     }
 }
 

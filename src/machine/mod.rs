@@ -16,6 +16,7 @@
 mod code;
 mod commands;
 mod journal;
+mod journal_bounds;
 mod limits;
 mod messages;
 mod ops;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use code::{Attempt, Delivery, DeliveryKind, Halt, OpenedStep, StepMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
+pub use journal::JournalSize;
 pub use limits::{Limits, check_actor, check_text};
 pub use messages::{Body, Message, OwnedChild};
 pub use run::RunIx;

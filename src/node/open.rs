@@ -28,6 +28,10 @@ pub struct OpenOptions {
     pub virtual_now: Either<f64, Null>,
     /// Largest encoded value; 0: the default.
     pub max_payload_bytes: f64,
+    /// Records in a run's journal at most; 0: the default.
+    pub max_journal_records: f64,
+    /// Bytes in a run's journal at most; 0: the default.
+    pub max_journal_bytes: f64,
     /// Open runs at most; 0: the default.
     pub max_runs: u32,
 }
@@ -90,6 +94,12 @@ fn config(options: OpenOptions) -> napi::Result<Config> {
     }
     if options.max_payload_bytes > 0.0 {
         config.payload_bytes_max = options.max_payload_bytes as usize;
+    }
+    if options.max_journal_records > 0.0 {
+        config.journal_records_max = options.max_journal_records as usize;
+    }
+    if options.max_journal_bytes > 0.0 {
+        config.journal_bytes_max = options.max_journal_bytes as usize;
     }
     if options.max_runs > 0 {
         config.open_runs_max = options.max_runs as usize;

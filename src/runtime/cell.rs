@@ -23,6 +23,8 @@ pub enum Output {
     Attempt(RunIx, Seq, Lsn),
     /// A run ended, for listeners.
     Notice(RunIx),
+    /// The journal of a run has come to half of one of its bounds.
+    JournalHalf(RunIx),
     /// A message has its record: its sender may forget it.
     Applied {
         /// Who sent it.
@@ -57,6 +59,8 @@ pub enum HostEvent {
     Result(Token, Status, Box<[u8]>),
     /// A run ended, durably.
     Ended(RunIx),
+    /// The journal of a run has come to half of one of its bounds.
+    JournalHalf(RunIx),
 }
 
 /// A shard as the group keeps it, behind its lock.

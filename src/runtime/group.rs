@@ -367,6 +367,9 @@ impl Group {
                 cell.run_ended(run);
             }
             Effect::Dropped(run) => cell.events.push_back(HostEvent::Dropped(run)),
+            Effect::JournalHalf(run) => {
+                cell.held.hold(cell.shard.view(run).last, Output::JournalHalf(run));
+            }
             Effect::Stuck(run) => cell.events.push_back(HostEvent::Stuck(run)),
             Effect::Post(message) => {
                 if self.is_remote(message.to) {
@@ -454,6 +457,7 @@ impl Group {
                     }
                     Output::Attempt(run, seq, gate) => cell.events.push_back(HostEvent::Attempt(run, seq, gate)),
                     Output::Notice(run) => cell.events.push_back(HostEvent::Ended(run)),
+                    Output::JournalHalf(run) => cell.events.push_back(HostEvent::JournalHalf(run)),
                     Output::Applied { sender, number } => applied.push((sender, number)),
                     Output::Remote(message) => remote.push(message),
                 }

@@ -47,6 +47,8 @@ struct Climate {
     rot: u64,
     /// Bytes that may wait for a full disk.
     staged_bytes_max: usize,
+    /// Records in a journal before its run fails.
+    journal_records_max: usize,
     faults: Faults,
 }
 
@@ -482,6 +484,7 @@ impl World {
             log,
             flush: Some(FlushMode::Inline),
             clock: self.clock.clone(),
+            journal_records_max: self.climate.journal_records_max,
             definitions: if self.has_code { vec!["p".into()] } else { Vec::new() },
             ..Config::new(Durability::Custom(Arc::new(self.disk.clone())))
         }
@@ -665,6 +668,7 @@ impl Climate {
             crash_in_recovery: *rng.pick(&[0, 0, 2, 4]),
             rot: *rng.pick(&[0, 2]),
             staged_bytes_max: *rng.pick(&[300, 4 << 10, 64 << 20]),
+            journal_records_max: *rng.pick(&[10, 20, 50_000, 50_000]),
             faults,
         }
     }
