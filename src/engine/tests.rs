@@ -491,7 +491,7 @@ impl Relay for Wire {
 
 impl Wire {
     /// Hands over what is under way. Every so many things are lost; what is not is handed over twice.
-    fn carry(&self, from: &Group, to: &Group, loses: &mut impl FnMut() -> bool) {
+    fn carry(&self, to: &Group, loses: &mut impl FnMut() -> bool) {
         for message in std::mem::take(&mut *self.messages.lock()) {
             if !loses() {
                 to.receive(&message);
@@ -502,9 +502,6 @@ impl Wire {
             if !loses() {
                 to.acknowledge(sender, receiver, number);
             }
-        }
-        for shard in (0..from.shard_count()).map(ShardId) {
-            from.resend(shard);
         }
     }
 }
@@ -542,8 +539,14 @@ fn groups_that_share_shards_over_a_relay_that_loses_and_repeats_apply_each_messa
             }
             rigs[0].settle();
             rigs[1].settle();
-            wires[0].carry(rigs[0].engine.group(), rigs[1].engine.group(), &mut loses);
-            wires[1].carry(rigs[1].engine.group(), rigs[0].engine.group(), &mut loses);
+            wires[0].carry(rigs[1].engine.group(), &mut loses);
+            wires[1].carry(rigs[0].engine.group(), &mut loses);
+            // What was lost is sent again when its time has come, and not because somebody asks for it.
+            for rig in &rigs {
+                if let Some(due_ms) = rig.engine.next_due_at_ms() {
+                    rig.engine.set_now_ms(due_ms);
+                }
+            }
         }
         for (parent, kid) in parents.iter().zip(&kids) {
             assert_eq!(rigs[0].result(3, parent), Some(format!("Result 1 1|{kid}")), "one in {loses_one_in} lost");
@@ -556,8 +559,55 @@ fn groups_that_share_shards_over_a_relay_that_loses_and_repeats_apply_each_messa
                 rig.engine.metrics().into_iter().filter(|(name, _)| name.ends_with("unacknowledged_messages"));
             assert_eq!(waiting.map(|(_, count)| count).sum::<u64>(), 0);
             assert_eq!(rig.engine.orphans(), []);
+            assert_eq!(rig.engine.next_due_at_ms(), None, "nothing is sent again once everything has a receipt");
         }
     }
+}
+
+#[test]
+fn a_message_without_a_receipt_is_sent_again_with_longer_and_longer_waits_law_3() {
+    let wire = Arc::new(Wire { remote: vec![1], ..Wire::default() });
+    let mut rig = Rig::open(Config { shards: 2, relay: Some(wire.clone()), ..memory() }).unwrap();
+    let id_at = |prefix: &str, shard: u16| {
+        (0..).map(|n| format!("{prefix}{n}")).find(|id| crate::record::shard_of(id, 2).0 == shard).unwrap()
+    };
+    let (parent, kid) = (id_at("p", 0), id_at("k", 1));
+    assert_eq!(rig.engine.next_due_at_ms(), None);
+    rig.start(1, &parent, "parent", &kid).unwrap();
+    rig.tick();
+    rig.engine.set_now_ms(5_000);
+    rig.tick();
+    assert!(wire.messages.lock().is_empty(), "not even again before it is durable");
+    rig.settle();
+    let mut sent: Vec<i64> = vec![5_000];
+    assert_eq!(wire.messages.lock().drain(..).map(|message| message.number).collect::<Vec<_>>(), [1]);
+    for _ in 0..8 {
+        let due_ms = rig.engine.next_due_at_ms().unwrap();
+        rig.engine.set_now_ms(due_ms - 1);
+        rig.settle();
+        assert!(wire.messages.lock().is_empty(), "not before its time");
+        rig.engine.set_now_ms(due_ms);
+        rig.settle();
+        assert_eq!(wire.messages.lock().drain(..).map(|message| message.number).collect::<Vec<_>>(), [1]);
+        sent.push(due_ms);
+    }
+    let waits: Vec<i64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(waits[waits.len() - 2..], [60_000, 60_000], "{waits:?}");
+    assert!(waits.is_sorted(), "{waits:?}");
+    rig.engine.group().acknowledge(ShardId(0), ShardId(1), 1);
+    assert_eq!(rig.engine.next_due_at_ms(), None);
+    rig.engine.set_now_ms(sent.last().unwrap() + 600_000);
+    rig.settle();
+    assert!(wire.messages.lock().is_empty());
+}
+
+#[test]
+fn shards_that_share_the_log_set_no_timer_for_their_messages() {
+    let mut rig = Rig::in_memory();
+    rig.start(1, "p", "parent", "kid").unwrap();
+    assert_eq!(rig.engine.next_due_at_ms(), None);
+    rig.settle();
+    assert_eq!(rig.engine.next_due_at_ms(), None);
 }
 
 #[test]

@@ -236,9 +236,14 @@ impl Shard {
         self.applied.get(&sender).copied().unwrap_or(0)
     }
 
-    /// A receiver has everything up to `number` on disk.
-    pub fn acknowledge(&mut self, receiver: ShardId, number: u64) {
-        self.outbox.acknowledge(receiver, number);
+    /// A receiver has everything up to `number` on disk. `false`: that was known.
+    pub fn acknowledge(&mut self, receiver: ShardId, number: u64) -> bool {
+        self.outbox.acknowledge(receiver, number)
+    }
+
+    /// Every message to a receiver without an acknowledgement, in order.
+    pub fn unacknowledged_to(&self, receiver: ShardId) -> impl Iterator<Item = Message> {
+        self.outbox.waiting_for(self.id, receiver)
     }
 
     /// Every message without an acknowledgement, in order: to be sent again after an open.

@@ -1,6 +1,7 @@
 //! A shard with what surrounds it while it runs: what it holds back for the disk, what it has to tell its host.
 
 use super::held::Held;
+use super::resend::Resends;
 use crate::machine::{RunIx, Shard};
 use crate::record::{Lsn, Seq, ShardId, Status};
 use std::collections::{BTreeMap, VecDeque};
@@ -78,6 +79,8 @@ pub struct ShardCell {
     pub waiters: BTreeMap<RunIx, Vec<Token>>,
     /// Whether ends of runs are told to listeners.
     pub has_listeners: bool,
+    /// When messages to other processes are sent again.
+    pub(super) resends: Resends,
 }
 
 impl ShardCell {
@@ -89,6 +92,7 @@ impl ShardCell {
             to_load: VecDeque::new(),
             waiters: BTreeMap::new(),
             has_listeners: false,
+            resends: Resends::default(),
         }
     }
 

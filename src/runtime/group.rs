@@ -3,6 +3,7 @@
 use super::cell::{HostEvent, Output, ShardCell};
 use super::clock::Clock;
 use super::flusher::{FlushMode, Flusher};
+use super::resend::RESEND_BATCH;
 use crate::log::{Log, LogError, LogOptions, LogState, Storage};
 use crate::machine::{Effect, Limits, Message, Shard, Sink, Work};
 use crate::record::{Lsn, ShardId, Source};
@@ -222,8 +223,9 @@ impl Group {
         }
     }
 
-    /// Sends every message of a shard again that its receiver has not acknowledged: after an open, and whenever a relay
-    /// may have lost some. Known ones change nothing.
+    /// Sends every message of a shard again that its receiver has not acknowledged: after an open, and when a relay knows
+    /// that it has lost some. Those to other processes are sent again by themselves, see `resend`. Known ones change
+    /// nothing.
     pub fn resend(&self, sender: ShardId) {
         self.with(sender, |cell, work| {
             let waiting: Vec<Effect> = cell.shard.unacknowledged().map(Effect::Post).collect();
@@ -373,6 +375,7 @@ impl Group {
             Effect::Stuck(run) => cell.events.push_back(HostEvent::Stuck(run)),
             Effect::Post(message) => {
                 if self.is_remote(message.to) {
+                    cell.resends.waits(message.to, self.clock.now_ms());
                     cell.held.hold(message.lsn, Output::Remote(message));
                 } else if !cfg!(fusee_mutant = "outbox_entry_dropped") {
                     outgoing.push_back(message);
@@ -420,7 +423,25 @@ impl Group {
 
     /// A shard of another process has a message of ours on disk.
     pub fn acknowledge(&self, sender: ShardId, receiver: ShardId, number: u64) {
-        self.visit(sender, |cell, _| cell.shard.acknowledge(receiver, number));
+        let is_remote = self.is_remote(receiver);
+        self.visit(sender, |cell, work| {
+            if cell.shard.acknowledge(receiver, number) && is_remote {
+                let is_empty = cell.shard.unacknowledged_to(receiver).next().is_none();
+                cell.resends.acknowledged(receiver, number, is_empty, work.now_ms);
+            }
+        });
+    }
+
+    /// Sends messages of a shard again whose receipts have not come in time. What is not durable waits for that first.
+    fn resend_due(cell: &mut ShardCell, now_ms: i64, durable: Lsn, remote: &mut Vec<Message>) {
+        let due: Vec<ShardId> = cell.resends.due(now_ms).collect();
+        for receiver in due {
+            let waiting = cell.shard.unacknowledged_to(receiver).take_while(|message| message.lsn <= durable);
+            remote.extend(waiting.take(RESEND_BATCH));
+            let last = remote.last().filter(|message| message.to == receiver);
+            let resent_to = last.map_or(0, |message| message.number);
+            cell.resends.resent(receiver, resent_to, now_ms);
+        }
     }
 
     /// Whether a shard has something for its host: events, due timers, outputs whose records are durable.
@@ -447,6 +468,7 @@ impl Group {
             if cell.shard.next_due_ms().is_some_and(|due_ms| due_ms <= work.now_ms) {
                 cell.shard.handle_due(work);
             }
+            Self::resend_due(cell, work.now_ms, durable, &mut remote);
             while let Some(output) = cell.held.release(durable) {
                 match output {
                     Output::Ack(token) => cell.events.push_back(HostEvent::Ack(token)),
@@ -524,7 +546,8 @@ impl Gauge {
             self.is_dirty.store(true, Ordering::Release);
         }
         self.wanted.store(cell.held.first().map_or(u64::MAX, |lsn| lsn.0), Ordering::Release);
-        self.due_ms.store(cell.shard.next_due_ms().unwrap_or(i64::MAX), Ordering::Release);
+        let due_ms = [cell.shard.next_due_ms(), cell.resends.due_ms()].into_iter().flatten().min();
+        self.due_ms.store(due_ms.unwrap_or(i64::MAX), Ordering::Release);
         self.open_runs.store(cell.shard.open_count(), Ordering::Relaxed);
     }
 }
