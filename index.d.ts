@@ -534,6 +534,34 @@ export function open(directory: string, options?: OpenOptions): Promise<Engine>;
 /** The same with the directory among the options. */
 export function open(options: OpenOptions & { dir: string }): Promise<Engine>;
 
+/** An operation of a workflow. */
+export interface StuckOperation {
+  /** What it is. */
+  readonly kind: 'step' | 'sleep' | 'waitFor' | 'condition' | 'child' | 'signal' | 'cancel' | 'result';
+  /**
+   * Its name: of the step, or of the signal that is waited for; type and id of a child; name and receiver of a signal
+   * that is sent; id of the other workflow. `undefined` for a sleep and a condition.
+   */
+  readonly name: string | undefined;
+}
+
+/** Where the code of a stuck run and its records part. */
+export interface StuckReport {
+  /** All of it in a sentence. */
+  readonly message: string;
+  /** Number of the operation, from 1, as in the history; of code that broke a rule, of the last one that it asked for. */
+  readonly seq: number;
+  /** What is recorded there. `undefined`: nothing. */
+  readonly recorded: StuckOperation | undefined;
+  /** What the code asked for. `undefined`: nothing; it ended, waits, or broke a rule. */
+  readonly asked: StuckOperation | undefined;
+  /**
+   * `file:line:column` of the code's last use of `ctx`, that which was out of turn included. Known in development
+   * (`dev: true`), and for calls out of turn. Where the code was when it recorded the operation is in no record.
+   */
+  readonly place: string | undefined;
+}
+
 /** Why a run is not running. `outside`: it awaits something that does not come from `ctx`. */
 export type Explanation =
   | { readonly reason: 'running' | 'notRegistered' | 'outside' }
@@ -542,7 +570,7 @@ export type Explanation =
   | { readonly reason: 'retry'; readonly until: Date; readonly step: string }
   | { readonly reason: 'step' | 'paused'; readonly step: string }
   | { readonly reason: 'waiting'; readonly for: string }
-  | { readonly reason: 'stuck'; readonly message: string };
+  | ({ readonly reason: 'stuck' } & StuckReport);
 
 interface RunEventBase {
   /** When it was told. */
@@ -769,6 +797,9 @@ export declare class TimeoutError extends FuseeError {
 export declare class DeterminismError extends FuseeError {
   readonly code: 'DETERMINISM';
   readonly name: 'DeterminismError';
+  /** Where code and records part, if a run is stuck by it. */
+  readonly report: StuckReport | undefined;
+  constructor(message: string, options?: FuseeErrorOptions & { report?: StuckReport | undefined });
   static is(error: unknown): error is DeterminismError;
 }
 

@@ -130,9 +130,31 @@ export class TimeoutError extends FuseeError {
   }
 }
 
+/** What a workflow's code does at one place. */
+export interface StuckOperation {
+  readonly kind: string;
+  readonly name: string | undefined;
+}
+
+/** Where code and records part. */
+export interface StuckReport {
+  readonly message: string;
+  readonly seq: number;
+  readonly recorded: StuckOperation | undefined;
+  readonly asked: StuckOperation | undefined;
+  readonly place: string | undefined;
+}
+
 /** The code of a workflow asked for something else than was recorded, or out of turn. The run is stuck, not lost. */
 export class DeterminismError extends FuseeError {
   readonly code = 'DETERMINISM';
+  /** Of a run that is stuck. */
+  readonly report: StuckReport | undefined;
+
+  constructor(message: string, options?: ErrorOptions & { readonly report?: StuckReport | undefined }) {
+    super(message, options);
+    this.report = options?.report;
+  }
 }
 
 /** The id is taken, and the policies say no. */

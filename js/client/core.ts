@@ -283,13 +283,8 @@ export class EngineCore implements PumpOwner {
   }
 
   private notice(what: number, text: string): boolean {
-    const [id, runId, definition, status, payload = ''] = text.split('\u001f') as [
-      string,
-      string,
-      string,
-      string,
-      string?,
-    ];
+    const [id, runId, definition, status, ...rest] = text.split('\u001f') as [string, string, string, string];
+    const payload = (rest as string[]).join('\u001f');
     if (what === JOURNAL_HALF) {
       this.warn('JOURNAL_HALF', payload);
       return true;

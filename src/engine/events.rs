@@ -24,7 +24,7 @@ pub enum EventKind {
     /// The storage failed. Text: code, message.
     Failed = 10,
     /// For listeners. b: 1 completed, 2 ended otherwise, 3 stuck; also without one: 4 a journal has come to half of a
-    /// bound. Text: id, run id, type, status, payload or message.
+    /// bound. Text: id, run id, type, status, then the payload, the message, or why it is stuck in seven fields.
     Notice = 11,
 }
 

@@ -5,7 +5,9 @@ use super::error::{EngineError, ErrorCode};
 use super::events::{EventKind, Events, fields};
 use super::host::{Slot, Slots};
 use crate::log::LogState;
-use crate::machine::{Explanation, Filter, RunIx, RunView, StartCommand, Target, check_actor, check_text};
+use crate::machine::{
+    Described, Explanation, Filter, RunIx, RunView, StartCommand, Stuck, Target, check_actor, check_text,
+};
 use crate::record::{IdConflict, IdReuse, Lsn, NewRun, Record, Seq, ShardId, Status, parse_run_id, run_id};
 use crate::runtime::{Clock, Group, GroupOptions, HostEvent, Opened, Output, ShardCell, Token};
 use sha2::{Digest, Sha256};
@@ -689,8 +691,8 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
         HostEvent::Stuck(run) => {
             if cell.has_listeners {
                 let view = cell.shard.view(run);
-                let message = cell.shard.stuck_message(run).unwrap_or_default();
-                let text = fields(&[view.id, &run_id(shard, view.no), view.kind, "0", message]);
+                let why = cell.shard.stuck(run).map(stuck_report).unwrap_or_default();
+                let text = fields(&[view.id, &run_id(shard, view.no), view.kind, "0", &why]);
                 events.push(EventKind::Notice, slots.slot(shard, run).map_or(0, |slot| slot.0), 3, text);
             }
         }
@@ -822,10 +824,20 @@ fn history_row(lsn: Lsn, record: &Record<'_>) -> String {
     ])
 }
 
+/// Message, operation number, kind and name of what was recorded and of what was asked for, place.
+fn stuck_report(stuck: &Stuck) -> String {
+    let parts = |operation: &Option<Described>| match operation {
+        Some(Described { kind, name }) => fields(&[kind, name]),
+        None => fields(&["", ""]),
+    };
+    let (recorded, asked) = (parts(&stuck.recorded), parts(&stuck.asked));
+    fields(&[&stuck.message, &stuck.seq.0.to_string(), &recorded, &asked, &stuck.place])
+}
+
 fn explanation(explanation: &Explanation, has_definition: bool) -> String {
     match explanation {
         Explanation::Ended(status) => fields(&["ended", &status.code().to_string()]),
-        Explanation::Stuck(message) => fields(&["stuck", message]),
+        Explanation::Stuck(stuck) => fields(&["stuck", &stuck_report(stuck)]),
         Explanation::Absent if !has_definition => "notRegistered".into(),
         Explanation::Absent | Explanation::Running => "running".into(),
         Explanation::Step(name) => fields(&["step", name]),

@@ -82,7 +82,7 @@ impl ForeignEngine {
     pub fn quiescent(&mut self, slot: Slot) -> Result<Option<Delivery>, Halt> {
         let (shard, run) = self.place(slot)?;
         let delivery = self.group.with(shard, |cell, work| match cell.shard.quiescent(work, run) {
-            None if cell.shard.stuck_message(run).is_some() => Err(Halt::Mismatch),
+            None if cell.shard.stuck(run).is_some() => Err(Halt::Mismatch),
             delivery => Ok(delivery),
         })?;
         if delivery.is_some() {
@@ -242,17 +242,26 @@ impl ForeignEngine {
         Ok(())
     }
 
-    /// The host found the code breaking a rule: nothing of it runs on, others do.
-    pub fn stuck(&mut self, slot: Slot, message: &str) -> Result<(), Halt> {
+    /// The host found the code breaking a rule, at a place in it (empty: not known): nothing of it runs on, others do.
+    pub fn stuck(&mut self, slot: Slot, message: &str, place: &str) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.mark_stuck(work, run, message));
+        self.group.with(shard, |cell, work| cell.shard.mark_stuck(work, run, message, place));
+        Ok(())
+    }
+
+    /// The host knows where in the code a stuck run is.
+    pub fn stuck_at(&mut self, slot: Slot, place: &str) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, _| cell.shard.set_stuck_place(run, place));
         Ok(())
     }
 
     /// Why a run is stuck; empty if it is not.
     pub fn mismatch(&self, slot: Slot) -> Result<String, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, _| cell.shard.stuck_message(run).unwrap_or_default().to_owned()))
+        let message =
+            |cell: &mut ShardCell| cell.shard.stuck(run).map(|stuck| stuck.message.clone()).unwrap_or_default();
+        Ok(self.group.with(shard, |cell, _| message(cell)))
     }
 
     /// What has to be durable for everything that the run's shard has recorded so far.

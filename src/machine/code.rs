@@ -5,6 +5,7 @@ use super::limits::check_text;
 use super::ops::{Op, StepOp, StepPhase};
 use super::run::{Code, OpenRun, Replay, RunIx};
 use super::shard::{Effect, Shard, Work};
+use super::stuck::Operation;
 use super::timers::Watch;
 use crate::record::{ChildSpec, Lsn, Record, Retry, Sending, Seq, Status, encode_step_failure};
 
@@ -91,7 +92,7 @@ enum Walk {
     Pass,
     Deliver(DeliveryKind, Seq, i64),
     Buffer,
-    Unasked(Seq, &'static str),
+    Unasked,
 }
 
 impl Shard {
@@ -110,7 +111,7 @@ impl Shard {
             let mut recorded = Vec::new();
             for (position, entry) in target.journal.entries() {
                 untaken += usize::from(matches!(entry.record, Record::Signal { .. }));
-                if let Some(seq) = operation(&entry.record) {
+                if let Some((seq, _)) = Operation::of(&entry.record) {
                     let index = seq.0 as usize - 1;
                     if recorded.len() <= index {
                         recorded.resize(index + 1, 0);
@@ -153,8 +154,8 @@ impl Shard {
             match self.walk(run, position) {
                 Walk::Pass => {}
                 Walk::Buffer => self.open_mut(run)?.buffered.push_back(position),
-                Walk::Unasked(seq, what) => {
-                    self.unasked(work, run, seq, what);
+                Walk::Unasked => {
+                    self.unasked(work, run, position);
                     return None;
                 }
                 Walk::Deliver(kind, seq, time_ms) => {
@@ -183,7 +184,7 @@ impl Shard {
                 Some(_) if is_failure => Walk::Deliver(DeliveryKind::StepFailed, seq, time_ms),
                 Some(_) => Walk::Deliver(DeliveryKind::StepCompleted, seq, time_ms),
                 None if is_asked(seq) => Walk::Pass,
-                None => Walk::Unasked(seq, "step"),
+                None => Walk::Unasked,
             },
             Record::StepFailed { seq, attempt, retry, .. } => {
                 let is_replaying = open.is_replaying();
@@ -199,7 +200,7 @@ impl Shard {
                     }
                     Some(_) => Walk::Pass,
                     None if is_asked(seq) => Walk::Pass,
-                    None => Walk::Unasked(seq, "step"),
+                    None => Walk::Unasked,
                 }
             }
             Record::StepStarted { seq, attempt, .. } => {
@@ -209,7 +210,7 @@ impl Shard {
                     step.is_started = true;
                     step.phase = StepPhase::Replayed;
                 }
-                if is_asked(seq) { Walk::Pass } else { Walk::Unasked(seq, "step") }
+                if is_asked(seq) { Walk::Pass } else { Walk::Unasked }
             }
             Record::TimerFired { seq, time_ms, .. } => match open.ops.get(seq) {
                 Some(Op::Timer { .. }) => Walk::Deliver(DeliveryKind::TimerFired, seq, time_ms),
@@ -241,7 +242,7 @@ impl Shard {
                 if is_asked(seq) {
                     Walk::Pass
                 } else {
-                    Walk::Unasked(seq, asked_label(&entry.record))
+                    Walk::Unasked
                 }
             }
             Record::Heartbeat { .. }
@@ -283,9 +284,7 @@ impl Shard {
         if replay.recorded.len() > open.asked as usize {
             let position = replay.recorded[open.asked as usize..].iter().find(|position| **position > 0);
             if let Some(position) = position.copied() {
-                let record = self.run(run).journal.read(position - 1).0.record;
-                let (seq, what) = (operation(&record).unwrap_or_default(), asked_label(&record));
-                self.unasked(work, run, seq, what);
+                self.unasked(work, run, position - 1);
                 return false;
             }
         }
@@ -370,19 +369,8 @@ impl Shard {
         name: &str,
         mode: StepMode,
     ) -> Result<OpenedStep, Halt> {
-        self.fits(work, run, seq, check_text("the name of a step", name))?;
-        let asked = self.ask(
-            work,
-            run,
-            seq,
-            |record| match *record {
-                Record::StepDone { name: recorded, .. }
-                | Record::StepFailed { name: recorded, .. }
-                | Record::StepStarted { name: recorded, .. } => recorded == name,
-                _ => false,
-            },
-            || format!("step \"{name}\""),
-        )?;
+        let checked = check_text("the name of a step", name);
+        let asked = self.ask(work, run, seq, Operation::Step(name), checked)?;
         let last = self.run(run).last;
         let open = self.open_mut(run).ok_or(Halt::Dead)?;
         let is_replaying = open.is_replaying();
@@ -421,8 +409,7 @@ impl Shard {
         value_ms: i64,
         is_absolute: bool,
     ) -> Result<(), Halt> {
-        let is_timer = |record: &Record<'_>| matches!(record, Record::TimerSet { .. });
-        let asked = self.ask(work, run, seq, is_timer, || "sleep".into())?;
+        let asked = self.ask(work, run, seq, Operation::Sleep, Ok(()))?;
         let no = self.run(run).no;
         let turn_ms = self.open_mut(run).ok_or(Halt::Dead)?.turn_ms;
         let due_ms = match asked {
@@ -449,10 +436,7 @@ impl Shard {
         name: &str,
         timeout_ms: Option<i64>,
     ) -> Result<bool, Halt> {
-        self.fits(work, run, seq, check_text("the name of a signal", name))?;
-        let is_wait =
-            |record: &Record<'_>| matches!(*record, Record::WaitSet { name: recorded, .. } if recorded == name);
-        let asked = self.ask(work, run, seq, is_wait, || format!("wait for signal \"{name}\""))?;
+        let asked = self.ask(work, run, seq, Operation::Wait(name), check_text("the name of a signal", name))?;
         let due_ms =
             self.limit(work, run, asked, timeout_ms, |no, due_ms| Record::WaitSet { run: no, seq, name, due_ms })?;
         let target = &mut self.runs[run.0 as usize];
@@ -477,8 +461,7 @@ impl Shard {
         seq: Seq,
         timeout_ms: Option<i64>,
     ) -> Result<(), Halt> {
-        let is_condition = |record: &Record<'_>| matches!(record, Record::ConditionSet { .. });
-        let asked = self.ask(work, run, seq, is_condition, || "condition".into())?;
+        let asked = self.ask(work, run, seq, Operation::Condition, Ok(()))?;
         let due_ms =
             self.limit(work, run, asked, timeout_ms, |no, due_ms| Record::ConditionSet { run: no, seq, due_ms })?;
         self.insert(run, seq, Op::Condition { due_ms });
@@ -496,9 +479,9 @@ impl Shard {
 
     /// The code starts a child. Its end is delivered to this operation.
     pub fn open_child(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, child: ChildSpec<'_>) -> Result<(), Halt> {
-        self.fits(work, run, seq, self.limits.check_child(&child))?;
-        let is_child = |record: &Record<'_>| matches!(*record, Record::ChildSet { child: recorded, .. } if recorded.kind == child.kind && recorded.id == child.id);
-        let asked = self.ask(work, run, seq, is_child, || format!("child {} \"{}\"", child.kind, child.id))?;
+        let (operation, checked) =
+            (Operation::Child { kind: child.kind, id: child.id }, self.limits.check_child(&child));
+        let asked = self.ask(work, run, seq, operation, checked)?;
         if let Asked::New = asked {
             let no = self.run(run).no;
             self.record(work, run, &Record::ChildSet { run: no, seq, child })?;
@@ -517,21 +500,8 @@ impl Shard {
         target: Option<crate::record::RunNo>,
         what: Sending<'_>,
     ) -> Result<(), Halt> {
-        self.fits(work, run, seq, self.limits.check_sending(id, what))?;
-        let label = match what {
-            Sending::Signal(..) => "signal",
-            Sending::Cancel(_) => "cancel",
-            Sending::Watch => "result",
-        };
-        let is_send = |record: &Record<'_>| match (record, what) {
-            (Record::SendSet { id: recorded, what: Sending::Signal(name, _), .. }, Sending::Signal(asked, _)) => {
-                *recorded == id && *name == asked
-            }
-            (Record::SendSet { id: recorded, what: Sending::Cancel(_), .. }, Sending::Cancel(_))
-            | (Record::SendSet { id: recorded, what: Sending::Watch, .. }, Sending::Watch) => *recorded == id,
-            _ => false,
-        };
-        let asked = self.ask(work, run, seq, is_send, || format!("{label} of workflow \"{id}\""))?;
+        let checked = self.limits.check_sending(id, what);
+        let asked = self.ask(work, run, seq, Operation::sending(id, what), checked)?;
         if let Asked::New = asked {
             let no = self.run(run).no;
             self.record(work, run, &Record::SendSet { run: no, seq, id, target, what })?;
@@ -647,11 +617,7 @@ impl Shard {
             let asked = open.asked as usize;
             let unasked = replay.recorded.iter().skip(asked).find(|position| **position > 0).copied();
             if let Some(position) = unasked {
-                let record = self.run(run).journal.read(position - 1).0.record;
-                let (seq, what) = (operation(&record).unwrap_or_default(), asked_label(&record));
-                let text = format!("operation {}: recorded {what}, but the code has ended", seq.0);
-                self.stick(work, run, text);
-                return Err(Halt::Mismatch);
+                return Err(self.mismatch(work, run, position - 1, None, "has ended"));
             }
         }
         // The code has ended by itself: there is nothing for its host to drop.
@@ -659,22 +625,6 @@ impl Shard {
         let (status, payload) = self.bounded_end(run, status, payload);
         self.done(work, run, status, &payload, None, None);
         Ok(())
-    }
-
-    /// The host found the code breaking a rule.
-    pub fn mark_stuck(&mut self, work: &mut Work<'_>, run: RunIx, message: &str) {
-        if self.run(run).open().is_some_and(|open| !open.is_stuck()) {
-            self.stick(work, run, message.into());
-        }
-    }
-
-    /// Why the run is stuck, if it is.
-    #[must_use]
-    pub fn stuck_message(&self, run: RunIx) -> Option<&str> {
-        match &self.run(run).open()?.code {
-            Code::Stuck(message) => Some(message),
-            Code::Absent | Code::Idle | Code::InTurn => None,
-        }
     }
 
     /// The payload of what was delivered last, and for a child's end how it ended.
@@ -703,24 +653,14 @@ impl Shard {
         self.run(run).open().is_some_and(OpenRun::is_replaying)
     }
 
-    /// What the code asks for must be such that it can be recorded: else the run is stuck, and nothing is recorded.
-    fn fits(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, checked: Result<(), String>) -> Result<(), Halt> {
-        let Err(why) = checked else { return Ok(()) };
-        if !self.run(run).open().is_some_and(|open| matches!(open.code, Code::InTurn)) {
-            return Err(Halt::Dead);
-        }
-        self.stick(work, run, format!("operation {}: {why}", seq.0));
-        Err(Halt::Mismatch)
-    }
-
     /// Counts an operation, and compares it with what was recorded under its number.
     fn ask(
         &mut self,
         work: &mut Work<'_>,
         run: RunIx,
         seq: Seq,
-        is_same: impl Fn(&Record<'_>) -> bool,
-        label: impl Fn() -> String,
+        operation: Operation<'_>,
+        checked: Result<(), String>,
     ) -> Result<Asked, Halt> {
         let open = self.open_mut(run).ok_or(Halt::Dead)?;
         if !matches!(open.code, Code::InTurn) {
@@ -728,20 +668,22 @@ impl Shard {
         }
         if seq.0 != open.asked + 1 {
             let text = format!("operation {} was asked for after operation {}", seq.0, open.asked);
-            self.stick(work, run, text);
-            return Err(Halt::Mismatch);
+            return Err(self.refuse_operation(work, run, seq, operation, text));
+        }
+        if let Err(why) = checked {
+            // Nothing of it can be recorded, so that nothing may follow it.
+            let text = format!("operation {}: {why}", seq.0);
+            return Err(self.refuse_operation(work, run, seq, operation, text));
         }
         open.asked = seq.0;
         let recorded = open.replay.as_ref().and_then(|replay| replay.recorded.get(seq.0 as usize - 1).copied());
         let Some(position) = recorded.filter(|position| *position > 0) else { return Ok(Asked::New) };
         let position = position - 1;
         let record = self.run(run).journal.read(position).0.record;
-        if is_same(&record) {
+        if Operation::of(&record).is_some_and(|(_, recorded)| recorded == operation) {
             return Ok(Asked::Recorded(position));
         }
-        let text = format!("operation {}: recorded {}, asked for {}", seq.0, described(&record), label());
-        self.stick(work, run, text);
-        Err(Halt::Mismatch)
+        Err(self.mismatch(work, run, position, Some(operation), ""))
     }
 
     /// Records what the code asks for. The run may end by it.
@@ -786,73 +728,9 @@ impl Shard {
         }
     }
 
-    fn unasked(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, what: &str) {
+    fn unasked(&mut self, work: &mut Work<'_>, run: RunIx, position: u32) {
         let asked = self.run(run).open().map_or(0, |open| open.asked);
-        let text = format!("operation {}: recorded {what}, but the code has asked for only {asked} operations", seq.0);
-        self.stick(work, run, text);
-    }
-
-    fn stick(&mut self, work: &mut Work<'_>, run: RunIx, text: String) {
-        let Some(open) = self.open_mut(run) else { return };
-        open.code = Code::Stuck(text.into());
-        let ops: Vec<Seq> = open.ops.iter().map(|op| op.0).collect();
-        // Its timers fire when it is tried again; until then they would only fill its journal.
-        for seq in ops {
-            if let Some(op) = self.open_mut(run).and_then(|open| open.ops.remove(seq)) {
-                self.disarm(run, seq, &op);
-            }
-        }
-        work.effects.push(Effect::Stuck(run));
-    }
-}
-
-/// The number of the operation that a record belongs to, for those that identify it.
-fn operation(record: &Record<'_>) -> Option<Seq> {
-    match *record {
-        Record::StepDone { seq, .. }
-        | Record::StepFailed { seq, .. }
-        | Record::StepStarted { seq, .. }
-        | Record::TimerSet { seq, .. }
-        | Record::WaitSet { seq, .. }
-        | Record::ConditionSet { seq, .. }
-        | Record::ChildSet { seq, .. }
-        | Record::SendSet { seq, .. } => Some(seq),
-        Record::Start { .. }
-        | Record::Heartbeat { .. }
-        | Record::TimerFired { .. }
-        | Record::Signal { .. }
-        | Record::ChildDone { .. }
-        | Record::Cancel { .. }
-        | Record::Resumed { .. }
-        | Record::Done { .. }
-        | Record::Watched { .. }
-        | Record::Answered { .. }
-        | Record::Received { .. } => None,
-    }
-}
-
-/// What the code asked for when it left this record, in a word.
-fn asked_label(record: &Record<'_>) -> &'static str {
-    match record {
-        Record::TimerSet { .. } => "sleep",
-        Record::WaitSet { .. } => "wait",
-        Record::ConditionSet { .. } => "condition",
-        Record::ChildSet { .. } => "child",
-        Record::SendSet { .. } => "message",
-        _ => "step",
-    }
-}
-
-/// The same with the name it had.
-fn described(record: &Record<'_>) -> String {
-    match *record {
-        Record::StepDone { name, .. } | Record::StepFailed { name, .. } | Record::StepStarted { name, .. } => {
-            format!("step \"{name}\"")
-        }
-        Record::WaitSet { name, .. } => format!("wait for signal \"{name}\""),
-        Record::ChildSet { child, .. } => format!("child {} \"{}\"", child.kind, child.id),
-        Record::SendSet { id, what: Sending::Signal(name, _), .. } => format!("signal \"{name}\" to workflow \"{id}\""),
-        Record::SendSet { id, .. } => format!("message to workflow \"{id}\""),
-        _ => asked_label(record).into(),
+        let instead = format!("has asked for only {asked} operations");
+        self.mismatch(work, run, position, None, &instead);
     }
 }

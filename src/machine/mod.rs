@@ -22,6 +22,7 @@ mod messages;
 mod ops;
 mod run;
 mod shard;
+mod stuck;
 mod timers;
 mod views;
 
@@ -35,4 +36,5 @@ pub use limits::{Limits, check_actor, check_text};
 pub use messages::{Body, Message, OwnedChild};
 pub use run::RunIx;
 pub use shard::{Effect, Metrics, RestoreError, Shard, Sink, Work};
+pub use stuck::{Described, Stuck};
 pub use views::{Explanation, Filter, Marks, RunView};

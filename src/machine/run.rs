@@ -2,6 +2,7 @@
 
 use super::journal::Journal;
 use super::ops::OpenOps;
+use super::stuck::Stuck;
 use crate::record::{Caller, Lsn, ParentClose, RunNo, Seq, ShardId, Status};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -90,7 +91,7 @@ pub(crate) enum Code {
     /// Has one and has not come to rest.
     InTurn,
     /// Asked for something else than was recorded, or broke a rule; why.
-    Stuck(Box<str>),
+    Stuck(Box<Stuck>),
 }
 
 /// What a replay needs and a live run does not.

@@ -135,8 +135,13 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "stuck", move |call| {
-        let message: String = call.get(1)?;
-        Ok(answer(shared.borrow_mut().stuck(Slot(call.get(0)?), &message)))
+        let (message, place) = (call.get::<String>(1)?, call.get::<String>(2)?);
+        Ok(answer(shared.borrow_mut().stuck(Slot(call.get(0)?), &message, &place)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "stuckAt", move |call| {
+        let place: String = call.get(1)?;
+        Ok(answer(shared.borrow_mut().stuck_at(Slot(call.get(0)?), &place)))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "mismatch", move |call| Ok(shared.borrow().mismatch(Slot(call.get(0)?)).unwrap_or_default()))

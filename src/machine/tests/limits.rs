@@ -99,7 +99,7 @@ fn code_that_asks_for_what_cannot_be_recorded_is_stuck_and_records_nothing() {
         let mut world = small();
         let run = world.started("a");
         assert_eq!(ask(&mut world, run), Some(Halt::Mismatch), "{why}");
-        let message = world.shards[0].stuck_message(run.1).unwrap().to_owned();
+        let message = world.shards[0].stuck(run.1).unwrap().message.clone();
         assert!(message.contains("operation 1: ") && message.contains(why), "{message}");
         assert_eq!(world.labels(run), ["started"]);
     }
@@ -271,7 +271,7 @@ fn a_stuck_run_may_reach_the_bound_by_its_resume() {
     for number in 1..=8 {
         world.signal("a", "go", &number.to_string()).unwrap();
     }
-    world.on(0, |shard, work| shard.mark_stuck(work, run.1, "it awaited something else"));
+    world.on(0, |shard, work| shard.mark_stuck(work, run.1, "it awaited something else", ""));
     world.resume("a").unwrap();
     assert_eq!(world.status(run), Some(Status::Failed));
     assert!(!world.has_effect(|effect| matches!(effect, Effect::Dropped(_))));
