@@ -222,7 +222,7 @@ export interface ChildOptions extends Omit<StartOptions, 'actor'> {
 export interface StepContext {
   /** The same for all attempts, over crashes and replays: give it to the service you call. */
   readonly idempotencyKey: string;
-  /** Number of this attempt, from 1. */
+  /** Number of this attempt, from 1. After a pause, `handle.resume()` gives fresh attempts: it is counted from 1 again. */
   readonly attempt: number;
   /** Aborts on timeout, cancellation and shutdown. `signal.reason` says which. */
   readonly signal: AbortSignal;
@@ -509,6 +509,12 @@ export interface OpenOptions {
   flush?: 'auto' | 'inline' | 'pipeline' | 'background';
   /** Largest recorded value in bytes. Default 4 MiB. */
   payloadBytesMax?: number;
+  /**
+   * Records of one run before it fails with {@link JournalLimitError}; at half of it there is a warning. Default 50,000.
+   */
+  journalRecordsMax?: number;
+  /** The same in bytes. Default 50 MiB, 1 GiB at most. */
+  journalBytesMax?: number;
   /** Runs that may be open at once; more starts are refused with {@link BusyError}. Default 1,000,000. */
   runsMax?: number;
   /** More checks, warnings with places in the code. Default: `NODE_ENV` is not `'production'`. */
@@ -528,6 +534,34 @@ export function open(directory: string, options?: OpenOptions): Promise<Engine>;
 /** The same with the directory among the options. */
 export function open(options: OpenOptions & { dir: string }): Promise<Engine>;
 
+/** An operation of a workflow. */
+export interface StuckOperation {
+  /** What it is. */
+  readonly kind: 'step' | 'sleep' | 'waitFor' | 'condition' | 'child' | 'signal' | 'cancel' | 'result';
+  /**
+   * Its name: of the step, or of the signal that is waited for; type and id of a child; name and receiver of a signal
+   * that is sent; id of the other workflow. `undefined` for a sleep and a condition.
+   */
+  readonly name: string | undefined;
+}
+
+/** Where the code of a stuck run and its records part. */
+export interface StuckReport {
+  /** All of it in a sentence. */
+  readonly message: string;
+  /** Number of the operation, from 1, as in the history; of code that broke a rule, of the last one that it asked for. */
+  readonly seq: number;
+  /** What is recorded there. `undefined`: nothing. */
+  readonly recorded: StuckOperation | undefined;
+  /** What the code asked for. `undefined`: nothing; it ended, waits, or broke a rule. */
+  readonly asked: StuckOperation | undefined;
+  /**
+   * `file:line:column` of the code's last use of `ctx`, that which was out of turn included. Known in development
+   * (`dev: true`), and for calls out of turn. Where the code was when it recorded the operation is in no record.
+   */
+  readonly place: string | undefined;
+}
+
 /** Why a run is not running. `outside`: it awaits something that does not come from `ctx`. */
 export type Explanation =
   | { readonly reason: 'running' | 'notRegistered' | 'outside' }
@@ -536,7 +570,7 @@ export type Explanation =
   | { readonly reason: 'retry'; readonly until: Date; readonly step: string }
   | { readonly reason: 'step' | 'paused'; readonly step: string }
   | { readonly reason: 'waiting'; readonly for: string }
-  | { readonly reason: 'stuck'; readonly message: string };
+  | ({ readonly reason: 'stuck' } & StuckReport);
 
 interface RunEventBase {
   /** When it was told. */
@@ -663,6 +697,7 @@ export type AnyFuseeError =
   | WorkflowFailedError
   | UnknownDefinitionError
   | BusyError
+  | JournalLimitError
   | StorageError
   | StorageFullError
   | LogCorruptError
@@ -695,7 +730,7 @@ export declare class StepError extends FuseeError {
   readonly name: 'StepError';
   /** Name of the step. */
   readonly step: string;
-  /** Attempts made. */
+  /** Attempts made, since the run was last resumed if the step was paused. */
   readonly attempts: number;
   /** What the attempts before the last one threw, as far as the process that recorded the failure saw them. */
   readonly history: readonly unknown[];
@@ -762,6 +797,9 @@ export declare class TimeoutError extends FuseeError {
 export declare class DeterminismError extends FuseeError {
   readonly code: 'DETERMINISM';
   readonly name: 'DeterminismError';
+  /** Where code and records part, if a run is stuck by it. */
+  readonly report: StuckReport | undefined;
+  constructor(message: string, options?: FuseeErrorOptions & { report?: StuckReport | undefined });
   static is(error: unknown): error is DeterminismError;
 }
 
@@ -812,6 +850,16 @@ export declare class BusyError extends FuseeError {
   readonly code: 'BUSY';
   readonly name: 'BusyError';
   static is(error: unknown): error is BusyError;
+}
+
+/**
+ * The cause of a run's failure: it has recorded more than `journalRecordsMax` or `journalBytesMax` allow. Divide the work
+ * among child workflows.
+ */
+export declare class JournalLimitError extends FuseeError {
+  readonly code: 'JOURNAL_LIMIT';
+  readonly name: 'JournalLimitError';
+  static is(error: unknown): error is JournalLimitError;
 }
 
 /** The disk failed. Nothing more is acknowledged; open again. */

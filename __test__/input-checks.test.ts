@@ -116,3 +116,64 @@ test('mockStep and mock put other functions in place, until they are undone', as
   for (const back of undo) back();
   await expect(engine.execute(parent)).resolves.toEqual(['real step', 'real child']);
 });
+
+test('names and ids that are too long throw in the code, which goes on', async () => {
+  const long = 'ü'.repeat(129);
+  const child = workflow('child', async () => 1);
+  const names = workflow('names', async (ctx: any) => {
+    const said: string[] = [];
+    for (const call of [
+      () => ctx.step(long, () => 1),
+      () => ctx.step('a\u001fb', () => 1),
+      () => ctx.run(child, undefined, { id: long }),
+      () => ctx.handle(child, long),
+    ]) {
+      try {
+        await call();
+      } catch (error: any) {
+        said.push(`${error.name}: ${error.message}`);
+      }
+    }
+    return [...said, await ctx.step('ü'.repeat(128), () => 'ok')];
+  });
+  const engine = await engineOf([names, child]);
+  expect(await engine.execute(names)).toEqual([
+    'TypeError: the name given to ctx.step takes 258 bytes; the limit is 256',
+    'TypeError: the name given to ctx.step must not contain control characters',
+    'TypeError: the id in ctx.run takes 258 bytes; the limit is 256',
+    'TypeError: the name given to ctx.handle takes 258 bytes; the limit is 256',
+    'ok',
+  ]);
+});
+
+test('LAW-6: an error that is too large is recorded as one that says so, and harms nobody else', async () => {
+  const loud = workflow('loud', (ctx: any) =>
+    ctx.step(
+      'shout',
+      () => {
+        throw Object.assign(new Error('x'), { details: 'x'.repeat(2000) });
+      },
+      { retry: { maxAttempts: 2, jitter: false } },
+    ),
+  );
+  const throws = workflow('throws', async () => {
+    throw new Error('x'.repeat(5000));
+  });
+  const engine = await engineOf([loud, throws, takes], { payloadBytesMax: 1000 });
+  const handle = await engine.start(loud);
+  await engine.advance('1m');
+  const { cause } = await rejection(handle.result());
+  expect(cause).toMatchObject({ name: 'StepError', step: 'shout', attempts: 2 });
+  expect(cause.message).toMatch(/the error of step "shout" takes \d+ bytes; the limit is 1000 bytes/);
+  const failed = await rejection(engine.execute(throws, undefined, { id: 'big' }));
+  expect(failed.cause.message).toMatch(/the error takes \d+ bytes; the limit is 1000 bytes.*"big"/);
+  expect((await engine.health()).status).toBe('ok');
+});
+
+test('a limit that the log could not keep is refused at open', async () => {
+  for (const payloadBytesMax of [2 ** 24, 2 ** 40]) {
+    const error = await rejection(open(':memory:', { payloadBytesMax }));
+    expect(error.message).toContain(String(payloadBytesMax));
+    expect(error).toBeInstanceOf(TypeError);
+  }
+});

@@ -49,6 +49,8 @@ test('LAW-4: a foreign await beside an open operation is caught when the code co
     await nap;
   });
   expect(why.message).toMatch(/ctx\.step was called out of turn.*turns\.test\.ts/);
+  expect(why).toMatchObject({ seq: 1, recorded: undefined, asked: undefined });
+  expect(why.place).toMatch(/turns\.test\.ts:\d+:\d+$/);
 });
 
 test('LAW-4: the return and the throw of the function belong to a turn as well', async () => {
@@ -108,14 +110,24 @@ test('LAW-5: a replay that asks for something else is stuck until the code is me
     return version;
   });
   const engine = await engineOf([changes]);
+  const events: any[] = [];
+  engine.on('stuck', (event: any) => events.push(event));
   const handle = await engine.start(changes);
   await engine.idle();
   version = 2;
   await engine.crash();
   expect((await handle.describe()).stuck).toBe(true);
-  const { message } = await engine.explain(handle.id);
-  expect(message).toMatch(/first/);
-  expect(message).toMatch(/renamed/);
+  const why = await engine.explain(handle.id);
+  expect(why).toEqual({
+    reason: 'stuck',
+    message: 'operation 1: recorded step "first", asked for step "renamed"',
+    seq: 1,
+    recorded: { kind: 'step', name: 'first' },
+    asked: { kind: 'step', name: 'renamed' },
+    place: expect.stringMatching(/turns\.test\.ts:\d+:\d+$/),
+  });
+  const { reason, ...report } = why;
+  expect(events).toMatchObject([{ type: 'stuck', id: handle.id, error: { name: 'DeterminismError', report } }]);
   version = 3;
   await handle.resume();
   await handle.signal(go);
@@ -135,6 +147,11 @@ test('LAW-5: a replay that asks for less is stuck as well', async () => {
   isShort = true;
   await engine.crash();
   expect((await handle.describe()).stuck).toBe(true);
+  expect(await engine.explain(handle.id)).toMatchObject({
+    seq: 2,
+    recorded: { kind: 'step', name: 'second' },
+    asked: { kind: 'waitFor', name: 'go' },
+  });
 });
 
 test('a rejection in a workflow that nobody handles is reported with its run and harms nobody else', async () => {

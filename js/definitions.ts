@@ -4,7 +4,7 @@
  * They are told apart by `kind`, not by class, so that those of another installed copy are understood.
  */
 import { toMs } from './duration.js';
-import { knownOptions, shown } from './options.js';
+import { knownOptions, shown, TEXT_BYTES_MAX } from './options.js';
 
 /** The part of Standard Schema v1 that is used here. */
 export interface Schema {
@@ -36,7 +36,6 @@ export interface MessageDefinition<Kind extends string> {
   readonly schema: Schema | undefined;
 }
 
-const NAME_BYTES_MAX = 256;
 const WORKFLOW_OPTIONS = ['input', 'version', 'timeout'];
 
 /** Defines a workflow. @throws TypeError, RangeError on what cannot be meant */
@@ -153,6 +152,6 @@ function checkName(name: unknown, what: string): void {
   if (typeof name !== 'string' || name === '') throw new TypeError(`${what} needs a name that is not empty`);
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
   if (/[\u0000-\u001f]/.test(name)) throw new TypeError(`the name of ${what} must not contain control characters`);
-  if (Buffer.byteLength(name) > NAME_BYTES_MAX)
-    throw new TypeError(`the name of ${what} is longer than ${NAME_BYTES_MAX} bytes`);
+  if (Buffer.byteLength(name) > TEXT_BYTES_MAX)
+    throw new TypeError(`the name of ${what} is longer than ${TEXT_BYTES_MAX} bytes`);
 }

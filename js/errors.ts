@@ -130,9 +130,31 @@ export class TimeoutError extends FuseeError {
   }
 }
 
+/** What a workflow's code does at one place. */
+export interface StuckOperation {
+  readonly kind: string;
+  readonly name: string | undefined;
+}
+
+/** Where code and records part. */
+export interface StuckReport {
+  readonly message: string;
+  readonly seq: number;
+  readonly recorded: StuckOperation | undefined;
+  readonly asked: StuckOperation | undefined;
+  readonly place: string | undefined;
+}
+
 /** The code of a workflow asked for something else than was recorded, or out of turn. The run is stuck, not lost. */
 export class DeterminismError extends FuseeError {
   readonly code = 'DETERMINISM';
+  /** Of a run that is stuck. */
+  readonly report: StuckReport | undefined;
+
+  constructor(message: string, options?: ErrorOptions & { readonly report?: StuckReport | undefined }) {
+    super(message, options);
+    this.report = options?.report;
+  }
 }
 
 /** The id is taken, and the policies say no. */
@@ -186,6 +208,11 @@ export class BusyError extends FuseeError {
   readonly code = 'BUSY';
 }
 
+/** The run failed because its journal reached a limit. */
+export class JournalLimitError extends FuseeError {
+  readonly code = 'JOURNAL_LIMIT';
+}
+
 /** The disk failed. Nothing more is acknowledged; open again. */
 export class StorageError extends FuseeError {
   readonly code = 'STORAGE';
@@ -227,6 +254,7 @@ const CLASSES = {
   WorkflowFailedError,
   UnknownDefinitionError,
   BusyError,
+  JournalLimitError,
   StorageError,
   StorageFullError,
   LogCorruptError,

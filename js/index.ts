@@ -14,6 +14,7 @@ export {
   DeterminismError,
   DirectoryLockedError,
   FuseeError,
+  JournalLimitError,
   LogCorruptError,
   NonRetryableError,
   RetryableError,

@@ -22,6 +22,10 @@ export interface NativeOptions {
   /** 0: the default. */
   readonly maxPayloadBytes: number;
   /** 0: the default. */
+  readonly maxJournalRecords: number;
+  /** 0: the default. */
+  readonly maxJournalBytes: number;
+  /** 0: the default. */
   readonly maxRuns: number;
 }
 

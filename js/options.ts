@@ -42,6 +42,23 @@ export function oneLine(text: unknown, what: string): string {
   return text.replace(/[\u0000-\u001f]+/g, ' ');
 }
 
+/** Longest name, id or key, in bytes. */
+export const TEXT_BYTES_MAX = 256;
+
+/**
+ * A text that names something: not empty, not long, without the characters that separate fields where texts cross.
+ * @throws TypeError
+ */
+export function checkText(text: unknown, what: string): asserts text is string {
+  if (typeof text !== 'string' || text === '') throw new TypeError(`${what} must be a text that is not empty`);
+  // eslint-disable-next-line no-control-regex -- control characters are what it looks for
+  if (/[\u0000-\u001f]/.test(text)) throw new TypeError(`${what} must not contain control characters`);
+  // A UTF-16 unit takes 1 to 3 bytes.
+  if (text.length * 3 <= TEXT_BYTES_MAX) return;
+  const bytes = Buffer.byteLength(text);
+  if (bytes > TEXT_BYTES_MAX) throw new TypeError(`${what} takes ${bytes} bytes; the limit is ${TEXT_BYTES_MAX}`);
+}
+
 /** A value that was not meant, as messages show it. */
 export function shown(value: unknown): string {
   switch (typeof value) {

@@ -17,7 +17,17 @@ export interface TestOptions extends Omit<OpenOptions, 'dir' | 'shards' | 'flush
   readonly seed?: number;
 }
 
-const OPTIONS = ['workflows', 'payloadBytesMax', 'runsMax', 'dev', 'logger', 'now', 'seed'];
+const OPTIONS = [
+  'workflows',
+  'payloadBytesMax',
+  'journalRecordsMax',
+  'journalBytesMax',
+  'runsMax',
+  'dev',
+  'logger',
+  'now',
+  'seed',
+];
 const FIRST_TIME_MS = Date.UTC(2025, 0, 1);
 /** Bodies that run get so much real time before the clock moves on without them. */
 const BODIES_MAX_MS = 50;

@@ -16,6 +16,7 @@ import type {
   ChildHandle,
   Engine,
   Explanation,
+  StuckReport,
   OutputOf,
   RunRow,
   Workflow,
@@ -181,9 +182,10 @@ export async function use(): Promise<void> {
   is<number>()(await engine.count({ stuck: true }));
   const why: Explanation = await engine.explain('1');
   if (why.reason === 'timer') is<Date>()(why.until);
+  if (why.reason === 'stuck') is<StuckReport['seq'] | undefined>()(why.recorded === undefined ? undefined : why.seq);
   engine
     .on('completed', (e) => void e.result)
-    .once('stuck', (e) => void e.error.code)
+    .once('stuck', (e) => void e.error.report?.place)
     .off('failed', () => {});
   // @ts-expect-error there is no event of that name
   engine.on('error', () => {});

@@ -30,6 +30,8 @@ export interface CoreSettings {
   readonly shards: number;
   readonly flush: NativeOptions['flush'];
   readonly payloadBytesMax: number;
+  readonly journalRecordsMax: number;
+  readonly journalBytesMax: number;
   readonly runsMax: number;
   readonly isDev: boolean;
   readonly logger: Logger;
@@ -40,6 +42,9 @@ export interface CoreSettings {
 
 const FAILED = 10;
 const NOTICE = 11;
+/** What a notice is about, where it is no end of a run. */
+const STUCK = 3;
+const JOURNAL_HALF = 4;
 const NOTICES = 1;
 /** Bytes of an encoded value, if the options do not say. */
 export const PAYLOAD_BYTES_MAX = 4 * 1024 * 1024;
@@ -278,14 +283,13 @@ export class EngineCore implements PumpOwner {
   }
 
   private notice(what: number, text: string): boolean {
-    const [id, runId, definition, status, payload = ''] = text.split('\u001f') as [
-      string,
-      string,
-      string,
-      string,
-      string?,
-    ];
-    const type = what === 3 ? 'stuck' : statusName(Number(status));
+    const [id, runId, definition, status, ...rest] = text.split('\u001f') as [string, string, string, string];
+    const payload = (rest as string[]).join('\u001f');
+    if (what === JOURNAL_HALF) {
+      this.warn('JOURNAL_HALF', payload);
+      return true;
+    }
+    const type = what === STUCK ? 'stuck' : statusName(Number(status));
     if (type === 'running') return false;
     const base = { type, kind: 'workflow', id, runId, definition, time: new Date(this.nowMs()) };
     return this.listeners.emit(type, noticeOf(type, base, payload));
@@ -318,6 +322,8 @@ function openEngine(settings: CoreSettings, notify: () => void): NativeEngine {
     flush: settings.flush,
     virtualNow: settings.virtualNowMs,
     maxPayloadBytes: settings.payloadBytesMax,
+    maxJournalRecords: settings.journalRecordsMax,
+    maxJournalBytes: settings.journalBytesMax,
     maxRuns: settings.runsMax,
   };
   try {

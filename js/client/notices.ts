@@ -4,6 +4,7 @@
 import { decode, decodeFailure } from '../codec.js';
 import { DeterminismError } from '../errors.js';
 import type { EventName } from './listeners.js';
+import { readStuck } from './rows.js';
 
 /** The event, with what its kind adds. */
 export function noticeOf(name: EventName, base: object, payload: string): object {
@@ -16,8 +17,10 @@ export function noticeOf(name: EventName, base: object, payload: string): object
       return { ...base, reason: (decodeFailure(payload) as { reason?: unknown } | undefined)?.reason };
     case 'terminated':
       return { ...base, reason: payload === '' ? undefined : payload };
-    case 'stuck':
-      return { ...base, error: new DeterminismError(payload) };
+    case 'stuck': {
+      const report = readStuck(payload.split('\u001f'));
+      return { ...base, error: new DeterminismError(report.message, { report }) };
+    }
     case 'timedOut':
     case 'warning':
       return base;

@@ -16,12 +16,25 @@ export interface OpenOptions {
   readonly shards?: number;
   readonly flush?: CoreSettings['flush'];
   readonly payloadBytesMax?: number;
+  readonly journalRecordsMax?: number;
+  readonly journalBytesMax?: number;
   readonly runsMax?: number;
   readonly dev?: boolean;
   readonly logger?: Logger;
 }
 
-const OPTIONS = ['dir', 'workflows', 'shards', 'flush', 'payloadBytesMax', 'runsMax', 'dev', 'logger'];
+const OPTIONS = [
+  'dir',
+  'workflows',
+  'shards',
+  'flush',
+  'payloadBytesMax',
+  'journalRecordsMax',
+  'journalBytesMax',
+  'runsMax',
+  'dev',
+  'logger',
+];
 const FLUSH_MODES = ['auto', 'inline', 'pipeline', 'background'];
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 const MEMORY = ':memory:';
@@ -45,6 +58,8 @@ export function readOptions(directory: unknown, options: OpenOptions, verb: stri
     shards: wholeNumber(options.shards, 'shards', 0),
     flush,
     payloadBytesMax: wholeNumber(options.payloadBytesMax, 'payloadBytesMax', PAYLOAD_BYTES_MAX),
+    journalRecordsMax: wholeNumber(options.journalRecordsMax, 'journalRecordsMax', 0),
+    journalBytesMax: wholeNumber(options.journalBytesMax, 'journalBytesMax', 0),
     runsMax: wholeNumber(options.runsMax, 'runsMax', 0),
     isDev: options.dev ?? primitives().process.env['NODE_ENV'] !== 'production',
     logger,

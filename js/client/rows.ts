@@ -2,6 +2,7 @@
  * Rows as the engine writes them, made into objects.
  */
 import { decode, decodeFailure } from '../codec.js';
+import type { StuckOperation, StuckReport } from '../errors.js';
 
 /** Statuses by their numbers. */
 const STATUSES = ['running', 'completed', 'failed', 'cancelled', 'terminated', 'timedOut'] as const;
@@ -44,7 +45,7 @@ export type Explanation =
   | { readonly reason: 'retry'; readonly until: Date; readonly step: string }
   | { readonly reason: 'step' | 'paused'; readonly step: string }
   | { readonly reason: 'waiting'; readonly for: string }
-  | { readonly reason: 'stuck'; readonly message: string };
+  | ({ readonly reason: 'stuck' } & StuckReport);
 
 /** Rows of a text; none if it is empty. */
 export function rowsOf(text: string): string[] {
@@ -115,10 +116,25 @@ export function readExplanation(text: string): Explanation {
     case 'waiting':
       return { reason, for: field[1]! };
     case 'stuck':
-      return { reason, message: field[1]! };
+      return { reason, ...readStuck(field.slice(1)) };
     default:
       return { reason: reason as 'running' | 'notRegistered' | 'outside' };
   }
+}
+
+/** Why a run is stuck, from the fields that say it. */
+export function readStuck(field: readonly string[]): StuckReport {
+  return {
+    message: field[0]!,
+    seq: Number(field[1]),
+    recorded: operationOf(field[2], field[3]),
+    asked: operationOf(field[4], field[5]),
+    place: field[6] === '' ? undefined : field[6],
+  };
+}
+
+function operationOf(kind: string | undefined, name: string | undefined): StuckOperation | undefined {
+  return kind === undefined || kind === '' ? undefined : { kind, name: name === '' ? undefined : name };
 }
 
 function dateOf(text: string | undefined): Date | undefined {

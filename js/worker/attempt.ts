@@ -19,6 +19,8 @@ interface Rare {
   isAborted?: boolean;
   /** What the last heartbeat of an earlier attempt said, encoded. */
   heartbeat?: string;
+  /** How far the lease is ahead of the attempt's number: after a pause. */
+  pastLeases?: number;
 }
 
 /** Where heartbeats go. */
@@ -37,11 +39,18 @@ export class Attempt {
     private readonly sink: HeartbeatSink,
     /** The step. */
     readonly step: StepOp,
-    /** From 1. */
+    /** From 1; after a pause from 1 again. */
     readonly attempt: number,
+    lease: number,
     heartbeat: string,
   ) {
     if (heartbeat !== '') this.rare = { heartbeat };
+    if (lease !== attempt) (this.rare ??= {}).pastLeases = lease - attempt;
+  }
+
+  /** What its outcome is told under: no other attempt of the step has it (LAW-7). */
+  static leaseOf(attempt: Attempt): number {
+    return attempt.attempt + (attempt.rare?.pastLeases ?? 0);
   }
 
   /** The same for all attempts, over crashes and replays. */

@@ -15,10 +15,10 @@ import { afterFailure, FINAL, PAUSE } from './retry.js';
 
 /** What bodies need of the engine. */
 export interface BodyVerbs {
-  complete(slot: number, seq: number, attempt: number, payload: string, takes: number): number;
-  fail(slot: number, seq: number, attempt: number, failure: string, retryDelayMs: number): number;
-  heartbeat(slot: number, seq: number, attempt: number, payload: string): void;
-  armAttempt(slot: number, seq: number, attempt: number, timeoutMs: number, heartbeatMs: number): void;
+  complete(slot: number, seq: number, lease: number, payload: string, takes: number): number;
+  fail(slot: number, seq: number, lease: number, failure: string, retryDelayMs: number): number;
+  heartbeat(slot: number, seq: number, lease: number, payload: string): void;
+  armAttempt(slot: number, seq: number, lease: number, timeoutMs: number, heartbeatMs: number): void;
 }
 
 /** What bodies need of whoever has turns. */
@@ -91,7 +91,7 @@ export class Bodies implements HeartbeatSink {
       gated[this.head++] = undefined;
       if (step.isClosed) continue;
       started += 1;
-      this.start(step, 1, '');
+      this.start(step, 1, 1, '');
     }
     if (this.head === gated.length) {
       this.gated = [];
@@ -104,12 +104,12 @@ export class Bodies implements HeartbeatSink {
   }
 
   /** Calls the body of a step. Its gate is durable. */
-  start(step: StepOp, number: number, heartbeat: string): void {
-    const attempt = new Attempt(this, step, number, heartbeat);
+  start(step: StepOp, number: number, lease: number, heartbeat: string): void {
+    const attempt = new Attempt(this, step, number, lease, heartbeat);
     step.attempt = attempt;
     const { policy, run } = step;
     if (policy.timeoutMs >= 0 || policy.heartbeatMs >= 0) {
-      this.verbs.armAttempt(run.slot, step.seq, number, policy.timeoutMs, policy.heartbeatMs);
+      this.verbs.armAttempt(run.slot, step.seq, lease, policy.timeoutMs, policy.heartbeatMs);
     }
     let returned: unknown;
     let isPending: boolean;
@@ -128,29 +128,29 @@ export class Bodies implements HeartbeatSink {
   }
 
   /** An attempt after the first, or the first one that a lost process may have begun. */
-  startAgain(step: StepOp, number: number, wasInterrupted: boolean, heartbeat: string): void {
+  startAgain(step: StepOp, number: number, lease: number, wasInterrupted: boolean, heartbeat: string): void {
     if (step.isClosed || this.isHeld) return;
     if (!wasInterrupted && number <= step.policy.retry.maxAttempts) {
-      this.start(step, number, heartbeat);
+      this.start(step, number, lease, heartbeat);
       return;
     }
     const cause = new StepInterruptedError(
       `step '${step.name}' of workflow ${step.run.id} was interrupted: its process ended while it ran`,
       { step: step.name },
     );
-    if (wasInterrupted) this.recordFinal(step, number, cause);
-    else this.failForGood(step, number, number - 1, cause);
+    if (wasInterrupted) this.recordFinal(step, lease, cause);
+    else this.failForGood(step, lease, number - 1, cause);
   }
 
   /** A timer of an attempt ran out. */
-  timeOut(step: StepOp, number: number, isHeartbeat: boolean): void {
+  timeOut(step: StepOp, lease: number, isHeartbeat: boolean): void {
     const attempt = step.attempt as Attempt | null;
-    if (attempt === null || attempt.attempt !== number || attempt.state === OVER) return;
+    if (attempt === null || Attempt.leaseOf(attempt) !== lease || attempt.state === OVER) return;
     const limit = isHeartbeat ? step.policy.heartbeatMs : step.policy.timeoutMs;
     const error = new TimeoutError(
       isHeartbeat
-        ? `attempt ${number} of step '${step.name}' gave no heartbeat for ${limit} ms`
-        : `attempt ${number} of step '${step.name}' took longer than ${limit} ms`,
+        ? `attempt ${attempt.attempt} of step '${step.name}' gave no heartbeat for ${limit} ms`
+        : `attempt ${attempt.attempt} of step '${step.name}' took longer than ${limit} ms`,
       { of: isHeartbeat ? 'heartbeat' : 'attempt' },
     );
     this.lose(attempt, error);
@@ -210,7 +210,7 @@ export class Bodies implements HeartbeatSink {
     } catch (error) {
       this.owner.warn(run, `a heartbeat of step '${name}' carries what cannot be recorded`, error);
     }
-    this.verbs.heartbeat(run.slot, seq, attempt.attempt, text);
+    this.verbs.heartbeat(run.slot, seq, Attempt.leaseOf(attempt), text);
     this.owner.wake();
   }
 
@@ -261,12 +261,17 @@ export class Bodies implements HeartbeatSink {
     } catch (error) {
       // Its effect is done: another attempt would only do it again.
       const message = `${what} cannot be recorded: ${messageOf(error)}`;
-      this.failForGood(step, attempt.attempt, attempt.attempt, new NonRetryableError(message, { cause: error }));
+      this.failForGood(
+        step,
+        Attempt.leaseOf(attempt),
+        attempt.attempt,
+        new NonRetryableError(message, { cause: error }),
+      );
       return;
     }
     const { run, seq } = step;
     const takes = run.taken === 0 ? 1 : 0;
-    const answer = this.verbs.complete(run.slot, seq, attempt.attempt, passed.text, takes);
+    const answer = this.verbs.complete(run.slot, seq, Attempt.leaseOf(attempt), passed.text, takes);
     if (answer < 0) return;
     step.result = passed.value;
     if (answer === TAKEN) {
@@ -282,11 +287,11 @@ export class Bodies implements HeartbeatSink {
     const { run, policy } = step;
     const delay = this.decide(step, error, attempt.attempt);
     if (delay === FINAL) {
-      this.failForGood(step, attempt.attempt, attempt.attempt, error);
+      this.failForGood(step, Attempt.leaseOf(attempt), attempt.attempt, error);
       return;
     }
     (step.failures ??= []).push(error);
-    this.verbs.fail(run.slot, step.seq, attempt.attempt, this.owner.encodeFailure(error), delay);
+    this.verbs.fail(run.slot, step.seq, Attempt.leaseOf(attempt), this.owner.encodeFailure(error), delay);
     // Nothing is delivered, but its journal is to be looked at: a run that waits has seen all of it.
     this.owner.ready(run);
     if (delay === PAUSE) {
@@ -309,7 +314,7 @@ export class Bodies implements HeartbeatSink {
   }
 
   /** No attempt follows. @param attempts how many were made */
-  private failForGood(step: StepOp, number: number, attempts: number, cause: unknown): void {
+  private failForGood(step: StepOp, lease: number, attempts: number, cause: unknown): void {
     const times = attempts === 1 ? '1 attempt' : `${attempts} attempts`;
     const error = new StepError(`step '${step.name}' failed after ${times}: ${messageOf(cause)}`, {
       step: step.name,
@@ -317,11 +322,11 @@ export class Bodies implements HeartbeatSink {
       history: step.failures ?? [],
       cause,
     });
-    this.recordFinal(step, number, error);
+    this.recordFinal(step, lease, error);
   }
 
-  private recordFinal(step: StepOp, number: number, error: unknown): void {
-    const answer = this.verbs.fail(step.run.slot, step.seq, number, this.owner.encodeFailure(error), FINAL);
+  private recordFinal(step: StepOp, lease: number, error: unknown): void {
+    const answer = this.verbs.fail(step.run.slot, step.seq, lease, this.owner.encodeFailure(error), FINAL);
     if (answer >= 0) this.owner.ready(step.run);
   }
 }

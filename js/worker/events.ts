@@ -3,8 +3,8 @@
  *
  * It knows what events about runs say; those of callers go on as they are.
  */
-import { CancelledError, TerminatedError, TimeoutError } from '../errors.js';
-import { CANCELLED, TERMINATED, TIMED_OUT, type Host } from '../workflow/host.js';
+import { CancelledError, JournalLimitError, TerminatedError, TimeoutError } from '../errors.js';
+import { CANCELLED, FAILED, TERMINATED, TIMED_OUT, type Host } from '../workflow/host.js';
 import { Run, type WorkflowCode } from '../workflow/run.js';
 
 const START = 1;
@@ -21,8 +21,15 @@ const NUMBERS_PER_EVENT = 4;
 export interface EventSink {
   handleStart(run: Run): void;
   handleWake(slot: number): void;
-  handleAttempt(slot: number, seq: number, number: number, wasInterrupted: boolean, heartbeat: string): void;
-  handleTimeout(slot: number, seq: number, number: number, isHeartbeat: boolean): void;
+  handleAttempt(
+    slot: number,
+    seq: number,
+    number: number,
+    lease: number,
+    wasInterrupted: boolean,
+    heartbeat: string,
+  ): void;
+  handleTimeout(slot: number, seq: number, lease: number, isHeartbeat: boolean): void;
   handleEnded(slot: number, reason: unknown): void;
   /** Any other event. @returns whether code of a caller goes on because of it */
   handleOther(kind: number, a: number, b: number, text: string): boolean;
@@ -70,8 +77,10 @@ export class EventReader {
       case ATTEMPT: {
         const first = text.indexOf('\u001f');
         const second = text.indexOf('\u001f', first + 1);
+        const third = text.indexOf('\u001f', second + 1);
         const isInterrupted = (Number(text.slice(first + 1, second)) & 1) === 1;
-        sink.handleAttempt(a, b, Number(text.slice(0, first)), isInterrupted, text.slice(second + 1));
+        const [number, lease] = [Number(text.slice(0, first)), Number(text.slice(second + 1, third))];
+        sink.handleAttempt(a, b, number, lease, isInterrupted, text.slice(third + 1));
         return true;
       }
       case TIMEOUT: {
@@ -109,6 +118,8 @@ function reasonOfEnd(status: number): unknown {
       return new TerminatedError('the workflow was terminated', { reason: undefined });
     case TIMED_OUT:
       return new TimeoutError('the workflow took longer than its timeout', { of: 'run' });
+    case FAILED:
+      return new JournalLimitError('the journal of the workflow has reached its limit');
     case CANCELLED:
     default:
       return new CancelledError('the workflow goes on elsewhere, or from its start', { reason: undefined });

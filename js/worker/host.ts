@@ -4,11 +4,11 @@
  * The pump sets {@link WorkerHost.current}; everything that a run asks for is refused unless it is its turn (LAW-4).
  */
 import { decode, encode, encodeFailure } from '../codec.js';
-import { DeterminismError } from '../errors.js';
+import { CancelledError, DeterminismError } from '../errors.js';
 import { Context } from '../workflow/context.js';
 import type { Host, LogLevel, StepScope, Verbs } from '../workflow/host.js';
 import type { StepOp } from '../workflow/operations.js';
-import { atPlace } from '../workflow/place.js';
+import { atPlace, placeOf } from '../workflow/place.js';
 import type { Run, WorkflowCode } from '../workflow/run.js';
 import { Attempt } from './attempt.js';
 import { Bodies, type BodyOwner, type BodyVerbs } from './bodies.js';
@@ -16,7 +16,8 @@ import { captureContext, currentMark, inRoot, marked } from './contexts.js';
 
 /** What the host needs of the engine. */
 export interface HostVerbs extends Verbs, BodyVerbs {
-  stuck(slot: number, message: string): void;
+  stuck(slot: number, message: string, place: string): void;
+  stuckAt(slot: number, place: string): void;
   mismatch(slot: number): string;
   idempotencyKey(keyRoot: string, name: string, nth: number): string;
 }
@@ -148,22 +149,24 @@ export class WorkerHost implements Host, BodyOwner {
         `ctx.${verb} was called inside ${this.asking} of workflow ${run.id}, which must only look`,
       );
     }
-    this.stuck(run, foreignAwait(run, verb));
+    const isCall = verb !== 'return' && verb !== 'throw';
+    this.stuck(run, foreignAwait(run, verb), isCall ? new Error(verb) : run.lastUse);
   }
 
-  stuck(run: Run, message: string): void {
+  stuck(run: Run, message: string, at: Error | null = run.lastUse): void {
     if (run.isDead) return;
-    this.verbs.stuck(run.slot, message);
+    this.verbs.stuck(run.slot, message, placeIn(at));
     this.reportStuck(run, message);
   }
 
   mismatch(run: Run, verb: string): void {
     if (run.isDead) return;
-    const asked = this.isDev ? atPlace(run.lastUse) : '';
-    this.reportStuck(run, `${this.verbs.mismatch(run.slot)} (${verb}${asked})`);
+    this.verbs.stuckAt(run.slot, placeIn(run.lastUse));
+    this.reportStuck(run, `${this.verbs.mismatch(run.slot)} (${verb}${atPlace(run.lastUse)})`);
   }
 
   gone(run: Run): void {
+    run.kill(new CancelledError(`workflow ${run.id} has ended`, { reason: undefined }));
     this.halt(run);
   }
 
@@ -229,6 +232,11 @@ type Handler = (context: Context, input: unknown) => unknown;
 
 function callMarked(run: Run, code: WorkflowCode, context: Context, input: unknown): unknown {
   return marked(run, code.handler as Handler, context, input);
+}
+
+/** `file:line:column`, or nothing where it is not known. */
+function placeIn(trace: Error | null): string {
+  return trace === null ? '' : (placeOf(trace) ?? '');
 }
 
 /** What to say of code that awaited something that `ctx` did not give. */

@@ -194,14 +194,21 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     if (run !== undefined) this.ready(run);
   }
 
-  handleAttempt(slot: number, seq: number, number: number, wasInterrupted: boolean, heartbeat: string): void {
+  handleAttempt(
+    slot: number,
+    seq: number,
+    number: number,
+    lease: number,
+    wasInterrupted: boolean,
+    heartbeat: string,
+  ): void {
     const step = this.stepOf(slot, seq);
-    if (step !== undefined) this.bodies.startAgain(step, number, wasInterrupted, heartbeat);
+    if (step !== undefined) this.bodies.startAgain(step, number, lease, wasInterrupted, heartbeat);
   }
 
-  handleTimeout(slot: number, seq: number, number: number, isHeartbeat: boolean): void {
+  handleTimeout(slot: number, seq: number, lease: number, isHeartbeat: boolean): void {
     const step = this.stepOf(slot, seq);
-    if (step !== undefined) this.bodies.timeOut(step, number, isHeartbeat);
+    if (step !== undefined) this.bodies.timeOut(step, lease, isHeartbeat);
   }
 
   handleEnded(slot: number, reason: unknown): void {

@@ -5,7 +5,7 @@
  */
 import { asWorkflow, checkInput, checkSignalValue, signalName } from '../definitions.js';
 import { toMs } from '../duration.js';
-import { conflictPolicyCode, knownOptions, oneLine, reusePolicyCode } from '../options.js';
+import { checkText, conflictPolicyCode, knownOptions, oneLine, reusePolicyCode } from '../options.js';
 import { SEND_CANCEL, SEND_SIGNAL, SEND_WATCH } from './host.js';
 import { EndOp } from './operations.js';
 import type { Run } from './run.js';
@@ -133,7 +133,6 @@ function derivedId(run: Run): string {
 }
 
 function checkId(id: unknown, verb: string): string {
-  if (typeof id !== 'string' || id === '')
-    throw new TypeError(`the id in ctx.${verb} must be a text that is not empty`);
+  checkText(id, `the id in ctx.${verb}`);
   return id;
 }

@@ -6,6 +6,7 @@
  */
 import { asWorkflow, queryName, signalName } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
+import { checkText } from '../options.js';
 import { ChildHandle, openChild } from './children.js';
 import { LATER, type LogLevel } from './host.js';
 import { ConditionOp, Op, StepOp, WaitOp } from './operations.js';
@@ -195,6 +196,7 @@ export class Context {
 
 function checkName(name: unknown, verb: string): asserts name is string {
   if (typeof name !== 'string' || name === '') throw new TypeError(`ctx.${verb} needs a name that is not empty`);
+  checkText(name, `the name given to ctx.${verb}`);
 }
 
 /** What `ctx.info` and the `info` of a step are. */

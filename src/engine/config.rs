@@ -1,6 +1,8 @@
 //! How an engine is opened.
 
 use crate::log::{FileStorage, LogOptions, MemoryStorage, Storage};
+use crate::machine::Limits;
+use crate::record::FIELDS_BYTES_MAX;
 use crate::runtime::{Clock, FlushMode, Relay};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +17,13 @@ pub enum Durability {
     /// Wherever the storage keeps them.
     Custom(Arc<dyn Storage>),
 }
+
+/// Largest bound of a journal: positions in one are numbers of 32 bits, and the record that reaches the bound comes on
+/// top of it.
+const JOURNAL_BYTES_CEILING: usize = 1 << 30;
+
+/// Smallest bound of a journal in records.
+const JOURNAL_RECORDS_MIN: usize = 10;
 
 /// How an engine is opened.
 #[derive(Clone)]
@@ -33,6 +42,10 @@ pub struct Config {
     pub definitions: Vec<String>,
     /// Largest encoded value, in bytes. Default 4 MiB.
     pub payload_bytes_max: usize,
+    /// Records in the journal of a run; at so many it fails. Default 50,000.
+    pub journal_records_max: usize,
+    /// Bytes in the journal of a run; at so many it fails. Default 50 MiB, 1 GiB at most.
+    pub journal_bytes_max: usize,
     /// Runs that may be open before starts are refused. Default 1,000,000.
     pub open_runs_max: usize,
     /// Carries messages to shards of other processes. Default none.
@@ -50,10 +63,37 @@ impl Config {
             flush: None,
             clock: Clock::System,
             definitions: Vec::new(),
-            payload_bytes_max: 4 << 20,
+            payload_bytes_max: Limits::default().payload_bytes_max,
+            journal_records_max: Limits::default().journal_records_max,
+            journal_bytes_max: Limits::default().journal_bytes_max,
             open_runs_max: 1_000_000,
             relay: None,
         }
+    }
+
+    /// What may be recorded, such that the log takes every record.
+    pub(super) fn limits(&self) -> Result<Limits, String> {
+        let payload_bytes_max = self.payload_bytes_max;
+        let max = self.log.record_bytes_max.saturating_sub(FIELDS_BYTES_MAX);
+        if payload_bytes_max > max {
+            return Err(format!(
+                "payload_bytes_max is {payload_bytes_max}; with records of at most {} bytes it can be up to {max}",
+                self.log.record_bytes_max
+            ));
+        }
+        let (journal_records_max, journal_bytes_max) = (self.journal_records_max, self.journal_bytes_max);
+        if journal_bytes_max > JOURNAL_BYTES_CEILING {
+            return Err(format!(
+                "journal_bytes_max is {journal_bytes_max}; it can be up to {JOURNAL_BYTES_CEILING}, since a journal is \
+                 kept in memory as a whole"
+            ));
+        }
+        if journal_records_max < JOURNAL_RECORDS_MIN {
+            return Err(format!(
+                "journal_records_max is {journal_records_max}; a run needs at least {JOURNAL_RECORDS_MIN}"
+            ));
+        }
+        Ok(Limits { payload_bytes_max, journal_records_max, journal_bytes_max })
     }
 
     pub(super) fn storage(&self) -> Result<Arc<dyn Storage>, crate::log::LogError> {

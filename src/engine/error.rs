@@ -81,6 +81,7 @@ impl From<Refusal> for EngineError {
             Refusal::NotFound(_) | Refusal::Ended(..) => ErrorCode::NotFound,
             Refusal::AlreadyStarted(_) => ErrorCode::AlreadyStarted,
             Refusal::Busy(_) => ErrorCode::Busy,
+            Refusal::BadInput(_) => ErrorCode::BadInput,
         };
         EngineError::new(code, refusal.to_string())
     }

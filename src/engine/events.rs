@@ -7,9 +7,9 @@ pub enum EventKind {
     Start = 1,
     /// A run has deliveries. a: slot.
     Wake = 2,
-    /// A step's body may run. a: slot, b: step. Text: attempt, flags, details of the last heartbeat.
+    /// A step's body may run. a: slot, b: step. Text: attempt, flags, lease, details of the last heartbeat.
     Attempt = 3,
-    /// An attempt's limit is over. a: slot, b: step. Text: attempt, `t` or `h`.
+    /// An attempt's limit is over. a: slot, b: step. Text: lease, `t` or `h`.
     Timeout = 4,
     /// A run's code is to be dropped. a: slot, b: status, 0 if it has not ended.
     Ended = 5,
@@ -23,7 +23,8 @@ pub enum EventKind {
     Result = 9,
     /// The storage failed. Text: code, message.
     Failed = 10,
-    /// For listeners. b: 1 completed, 2 ended otherwise, 3 stuck. Text: id, run id, type, status, payload or message.
+    /// For listeners. b: 1 completed, 2 ended otherwise, 3 stuck; also without one: 4 a journal has come to half of a
+    /// bound. Text: id, run id, type, status, then the payload, the message, or why it is stuck in seven fields.
     Notice = 11,
 }
 

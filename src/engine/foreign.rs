@@ -5,7 +5,9 @@ use super::error::{EngineError, ErrorCode};
 use super::events::{EventKind, Events, fields};
 use super::host::{Slot, Slots};
 use crate::log::LogState;
-use crate::machine::{Explanation, Filter, RunIx, RunView, StartCommand, Target};
+use crate::machine::{
+    Described, Explanation, Filter, RunIx, RunView, StartCommand, Stuck, Target, check_actor, check_text,
+};
 use crate::record::{IdConflict, IdReuse, Lsn, NewRun, Record, Seq, ShardId, Status, parse_run_id, run_id};
 use crate::runtime::{Clock, Group, GroupOptions, HostEvent, Opened, Output, ShardCell, Token};
 use sha2::{Digest, Sha256};
@@ -97,7 +99,7 @@ impl ForeignEngine {
     }
 
     fn open_group(config: &Config, waker: &Arc<Waker>) -> Result<Arc<Group>, EngineError> {
-        let flush = config.flush_mode().map_err(|text| EngineError::new(ErrorCode::BadInput, text))?;
+        let flush = config.flush_mode().map_err(bad_input)?;
         let group = Group::open(GroupOptions {
             storage: config.storage()?,
             log: config.log,
@@ -105,6 +107,7 @@ impl ForeignEngine {
             clock: config.clock.clone(),
             flush,
             is_memory: matches!(config.durability, Durability::Memory(_)),
+            limits: config.limits().map_err(bad_input)?,
             relay: config.relay.clone(),
         })?;
         let weak = Arc::downgrade(waker);
@@ -304,7 +307,9 @@ impl ForeignEngine {
     /// policies refuse is refused by an event, like everything that rests on what is recorded: law 1.
     pub fn start(&mut self, token: Token, request: StartRequest<'_>) -> Result<(), EngineError> {
         self.admits(request.id)?;
-        self.check_payload(request.input)?;
+        check_text("the type of a workflow", request.kind).map_err(bad_input)?;
+        check_actor(request.actor).map_err(bad_input)?;
+        self.check_payload("the input", request.input)?;
         let open: usize = self.open_runs();
         if open >= self.config.open_runs_max {
             return Err(EngineError::new(
@@ -358,13 +363,14 @@ impl ForeignEngine {
         dedupe: Option<&str>,
         actor: Option<&str>,
     ) -> Result<(), EngineError> {
-        self.check_payload(payload)?;
+        self.config.limits().and_then(|limits| limits.check_signal(name, payload, dedupe, actor)).map_err(bad_input)?;
         self.command(token, run, |cell, work, target| cell.shard.signal(work, target, name, payload, dedupe, actor))
     }
 
     /// Asks a run to end; `token` is acknowledged once that is durable. No-op for a run that has ended.
     pub fn cancel(&mut self, token: Token, run: Run<'_>, reason: &str, actor: Option<&str>) -> Result<(), EngineError> {
-        self.check_payload(reason.as_bytes())?;
+        check_actor(actor).map_err(bad_input)?;
+        self.check_payload("the reason", reason.as_bytes())?;
         self.urgent(token, run, reason, |cell, work, target| cell.shard.cancel(work, target, reason, actor))
     }
 
@@ -376,7 +382,8 @@ impl ForeignEngine {
         reason: &str,
         actor: Option<&str>,
     ) -> Result<(), EngineError> {
-        self.check_payload(reason.as_bytes())?;
+        check_actor(actor).map_err(bad_input)?;
+        self.check_payload("the reason", reason.as_bytes())?;
         self.urgent(token, run, reason, |cell, work, target| {
             cell.shard.terminate(work, target, reason.as_bytes(), actor)
         })
@@ -384,6 +391,7 @@ impl ForeignEngine {
 
     /// Ends a pause, or tries a stuck run again; `token` is acknowledged once that is durable.
     pub fn resume(&mut self, token: Token, run: Run<'_>, actor: Option<&str>) -> Result<(), EngineError> {
+        check_actor(actor).map_err(bad_input)?;
         self.command(token, run, |cell, work, target| cell.shard.resume(work, target, actor))
     }
 
@@ -658,14 +666,9 @@ impl ForeignEngine {
 
     fn check_id(&self, id: &str) -> Result<(), EngineError> {
         self.check_open()?;
-        if id.is_empty() || id.len() > ID_BYTES_MAX || id.chars().any(char::is_control) {
-            return Err(EngineError::new(
-                ErrorCode::BadInput,
-                format!(
-                    "an id is 1 to {ID_BYTES_MAX} bytes of text without control characters, not {} bytes",
-                    id.len()
-                ),
-            ));
+        check_text("an id", id).map_err(bad_input)?;
+        if id.chars().any(char::is_control) {
+            return Err(bad_input("an id is text without control characters".into()));
         }
         Ok(())
     }
@@ -677,18 +680,8 @@ impl ForeignEngine {
         Ok(())
     }
 
-    fn check_payload(&self, payload: &[u8]) -> Result<(), EngineError> {
-        let max = self.config.payload_bytes_max;
-        if payload.len() > max {
-            return Err(EngineError::new(
-                ErrorCode::BadInput,
-                format!(
-                    "a value of {} bytes is over the limit of {max} bytes; keep it elsewhere and pass a reference",
-                    payload.len()
-                ),
-            ));
-        }
-        Ok(())
+    fn check_payload(&self, what: &str, payload: &[u8]) -> Result<(), EngineError> {
+        self.config.limits().and_then(|limits| limits.check_payload(what, payload)).map_err(bad_input)
     }
 
     fn shard_ids(&self) -> impl Iterator<Item = ShardId> + use<> {
@@ -699,8 +692,9 @@ impl ForeignEngine {
 /// How long a full disk is left alone before the next try to write.
 const FULL_RETRY_MS: i64 = 200;
 
-/// Longest workflow id, in bytes of UTF-8.
-const ID_BYTES_MAX: usize = 256;
+fn bad_input(text: String) -> EngineError {
+    EngineError::new(ErrorCode::BadInput, text)
+}
 
 /// A refusal rests on what is recorded, or on what is not: it is told once that is durable.
 fn refuse(cell: &mut ShardCell, token: Token, refusal: &crate::machine::Refusal) {
@@ -716,18 +710,18 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
             }
         }
         HostEvent::Attempt(run, seq, gate) => {
-            if let (Some(slot), Some((attempt, is_interrupted, details))) =
-                (slots.slot(shard, run), cell.shard.attempt(run, seq, gate))
-            {
-                let flags = if is_interrupted { "1" } else { "0" };
-                let details = String::from_utf8_lossy(&details);
-                events.push(EventKind::Attempt, slot.0, seq.0, fields(&[&attempt.to_string(), flags, &details]));
+            if let (Some(slot), Some(attempt)) = (slots.slot(shard, run), cell.shard.attempt(run, seq, gate)) {
+                let flags = if attempt.is_interrupted { "1" } else { "0" };
+                let (number, lease) = (attempt.number.to_string(), attempt.lease.to_string());
+                let last_heartbeat = String::from_utf8_lossy(&attempt.last_heartbeat);
+                let text = fields(&[&number, flags, &lease, &last_heartbeat]);
+                events.push(EventKind::Attempt, slot.0, seq.0, text);
             }
         }
-        HostEvent::Overdue(run, seq, attempt, is_timeout) => {
+        HostEvent::Overdue(run, seq, lease, is_timeout) => {
             if let Some(slot) = slots.slot(shard, run) {
                 let what = if is_timeout { "t" } else { "h" };
-                events.push(EventKind::Timeout, slot.0, seq.0, fields(&[&attempt.to_string(), what]));
+                events.push(EventKind::Timeout, slot.0, seq.0, fields(&[&lease.to_string(), what]));
             }
         }
         HostEvent::Dropped(run) => {
@@ -740,10 +734,15 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
         HostEvent::Stuck(run) => {
             if cell.has_listeners {
                 let view = cell.shard.view(run);
-                let message = cell.shard.stuck_message(run).unwrap_or_default();
-                let text = fields(&[view.id, &run_id(shard, view.no), view.kind, "0", message]);
+                let why = cell.shard.stuck(run).map(stuck_report).unwrap_or_default();
+                let text = fields(&[view.id, &run_id(shard, view.no), view.kind, "0", &why]);
                 events.push(EventKind::Notice, slots.slot(shard, run).map_or(0, |slot| slot.0), 3, text);
             }
+        }
+        HostEvent::JournalHalf(run) => {
+            let view = cell.shard.view(run);
+            let message = journal_half(cell, run);
+            events.push(EventKind::Notice, 0, 4, fields(&[view.id, &run_id(shard, view.no), view.kind, "0", &message]));
         }
         HostEvent::Ack(token) => events.push(EventKind::Ack, token, 0, String::new()),
         HostEvent::Reply(token, text) => events.push(EventKind::Reply, token, 0, text),
@@ -760,6 +759,19 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
             events.push(EventKind::Notice, 0, if view.status == Some(Status::Completed) { 1 } else { 2 }, text);
         }
     }
+}
+
+fn journal_half(cell: &ShardCell, run: RunIx) -> String {
+    let (size, limits) = (cell.shard.journal_size(run), cell.shard.limits());
+    format!(
+        "the journal of workflow \"{}\" has {} records and {} bytes; at {} records (journalRecordsMax) or {} bytes \
+         (journalBytesMax) it fails: divide the work among child workflows",
+        cell.shard.view(run).id,
+        size.records,
+        size.bytes,
+        limits.journal_records_max,
+        limits.journal_bytes_max
+    )
 }
 
 fn load(
@@ -855,10 +867,20 @@ fn history_row(lsn: Lsn, record: &Record<'_>) -> String {
     ])
 }
 
+/// Message, operation number, kind and name of what was recorded and of what was asked for, place.
+fn stuck_report(stuck: &Stuck) -> String {
+    let parts = |operation: &Option<Described>| match operation {
+        Some(Described { kind, name }) => fields(&[kind, name]),
+        None => fields(&["", ""]),
+    };
+    let (recorded, asked) = (parts(&stuck.recorded), parts(&stuck.asked));
+    fields(&[&stuck.message, &stuck.seq.0.to_string(), &recorded, &asked, &stuck.place])
+}
+
 fn explanation(explanation: &Explanation, has_definition: bool) -> String {
     match explanation {
         Explanation::Ended(status) => fields(&["ended", &status.code().to_string()]),
-        Explanation::Stuck(message) => fields(&["stuck", message]),
+        Explanation::Stuck(stuck) => fields(&["stuck", &stuck_report(stuck)]),
         Explanation::Absent if !has_definition => "notRegistered".into(),
         Explanation::Absent | Explanation::Running => "running".into(),
         Explanation::Step(name) => fields(&["step", name]),

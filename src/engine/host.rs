@@ -98,7 +98,7 @@ impl ForeignEngine {
     pub fn quiescent(&mut self, slot: Slot) -> Result<Option<Delivery>, Halt> {
         let (shard, run) = self.place(slot)?;
         let delivery = self.group.with(shard, |cell, work| match cell.shard.quiescent(work, run) {
-            None if cell.shard.stuck_message(run).is_some() => Err(Halt::Mismatch),
+            None if cell.shard.stuck(run).is_some() => Err(Halt::Mismatch),
             delivery => Ok(delivery),
         })?;
         if delivery.is_some() {
@@ -221,21 +221,21 @@ impl ForeignEngine {
         })
     }
 
-    /// A step's body returned. The host looks at the run by itself: it is told of no delivery. An attempt that does not
-    /// count any more changes nothing. With `takes` the result is taken as by [`ForeignEngine::quiescent`] if it is what
+    /// A step's body returned. The host looks at the run by itself: it is told of no delivery. Under a dead
+    /// lease nothing changes. With `takes` the result is taken as by [`ForeignEngine::quiescent`] if it is what
     /// comes next: the run's code must have come to rest, and nothing taken before may wait for its turn.
     pub fn complete(
         &mut self,
         slot: Slot,
         seq: Seq,
-        attempt: u32,
+        lease: u32,
         payload: &[u8],
         takes: bool,
     ) -> Result<Completed, Halt> {
         let (shard, run) = self.place(slot)?;
         let completed = self.own(shard, run, |cell, work| {
-            let is_next = takes && cell.shard.has_seen_all(run);
-            if !cell.shard.complete(work, run, seq, attempt, payload) {
+            let is_next = takes && cell.shard.has_seen_all(run) && cell.shard.fits(payload);
+            if !cell.shard.complete(work, run, seq, lease, payload) {
                 return Completed::Stale;
             }
             let taken = if is_next { cell.shard.quiescent(work, run) } else { None };
@@ -247,10 +247,10 @@ impl ForeignEngine {
         Ok(completed)
     }
 
-    /// A step's body failed for good. An attempt that does not count any more changes nothing.
-    pub fn fail(&mut self, slot: Slot, seq: Seq, attempt: u32, failure: &[u8]) -> Result<bool, Halt> {
+    /// A step's body failed for good. Under a dead lease nothing changes.
+    pub fn fail(&mut self, slot: Slot, seq: Seq, lease: u32, failure: &[u8]) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.own(shard, run, |cell, work| cell.shard.fail(work, run, seq, attempt, failure)))
+        Ok(self.own(shard, run, |cell, work| cell.shard.fail(work, run, seq, lease, failure)))
     }
 
     /// A step's body failed: again after a time, or paused (`None`) until somebody resumes the run.
@@ -258,21 +258,21 @@ impl ForeignEngine {
         &mut self,
         slot: Slot,
         seq: Seq,
-        attempt: u32,
+        lease: u32,
         after_ms: Option<i64>,
         failure: &[u8],
     ) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
         Ok(self.own(shard, run, |cell, work| {
             let retry = after_ms.map_or(Retry::Paused, |after_ms| Retry::At(work.now_ms.saturating_add(after_ms)));
-            cell.shard.retry(work, run, seq, attempt, retry, failure)
+            cell.shard.retry(work, run, seq, lease, retry, failure)
         }))
     }
 
     /// A running body says that it lives, and perhaps how far it is.
-    pub fn heartbeat(&mut self, slot: Slot, seq: Seq, attempt: u32, details: Option<&[u8]>) -> Result<bool, Halt> {
+    pub fn heartbeat(&mut self, slot: Slot, seq: Seq, lease: u32, details: Option<&[u8]>) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, work| cell.shard.heartbeat(work, run, seq, attempt, details)))
+        Ok(self.group.with(shard, |cell, work| cell.shard.heartbeat(work, run, seq, lease, details)))
     }
 
     /// Limits a running attempt: its time, and its silence.
@@ -280,13 +280,13 @@ impl ForeignEngine {
         &mut self,
         slot: Slot,
         seq: Seq,
-        attempt: u32,
+        lease: u32,
         timeout_ms: Option<i64>,
         heartbeat_ms: Option<i64>,
     ) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
         self.group.with(shard, |cell, work| {
-            cell.shard.watch_attempt(work.now_ms, run, seq, attempt, timeout_ms, heartbeat_ms);
+            cell.shard.watch_attempt(work.now_ms, run, seq, lease, timeout_ms, heartbeat_ms);
         });
         Ok(())
     }
@@ -299,17 +299,26 @@ impl ForeignEngine {
         Ok(())
     }
 
-    /// The host found the code breaking a rule: nothing of it runs on, others do.
-    pub fn stuck(&mut self, slot: Slot, message: &str) -> Result<(), Halt> {
+    /// The host found the code breaking a rule, at a place in it (empty: not known): nothing of it runs on, others do.
+    pub fn stuck(&mut self, slot: Slot, message: &str, place: &str) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.mark_stuck(work, run, message));
+        self.group.with(shard, |cell, work| cell.shard.mark_stuck(work, run, message, place));
+        Ok(())
+    }
+
+    /// The host knows where in the code a stuck run is.
+    pub fn stuck_at(&mut self, slot: Slot, place: &str) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, _| cell.shard.set_stuck_place(run, place));
         Ok(())
     }
 
     /// Why a run is stuck; empty if it is not.
     pub fn mismatch(&self, slot: Slot) -> Result<String, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, _| cell.shard.stuck_message(run).unwrap_or_default().to_owned()))
+        let message =
+            |cell: &mut ShardCell| cell.shard.stuck(run).map(|stuck| stuck.message.clone()).unwrap_or_default();
+        Ok(self.group.with(shard, |cell, _| message(cell)))
     }
 
     /// What has to be durable for everything that the run's shard has recorded so far.

@@ -293,6 +293,47 @@ fn bounds_refuse_before_anything_is_recorded() {
 }
 
 #[test]
+fn texts_that_are_too_long_refuse_before_anything_is_recorded() {
+    let mut rig = Rig::in_memory();
+    rig.start(1, "a", "flow", "").unwrap();
+    rig.settle();
+    let begin = rig.engine.group().last();
+    let long = "x".repeat(257);
+    let long = long.as_str();
+    for text in [long, "a\u{1f}b", ""] {
+        let refused = [
+            rig.start(2, "b", text, "").unwrap_err(),
+            rig.engine.start(2, StartRequest { actor: Some(text), ..request("b") }).unwrap_err(),
+            rig.engine.signal(2, latest("a"), text, b"", None, None).unwrap_err(),
+            rig.engine.signal(2, latest("a"), "go", b"", Some(text), None).unwrap_err(),
+            rig.engine.signal(2, latest("a"), "go", b"", None, Some(text)).unwrap_err(),
+            rig.engine.cancel(2, latest("a"), "", Some(text)).unwrap_err(),
+            rig.engine.terminate(2, latest("a"), "", Some(text)).unwrap_err(),
+            rig.engine.resume(2, latest("a"), Some(text)).unwrap_err(),
+        ];
+        for error in refused {
+            assert_eq!(error.code, ErrorCode::BadInput, "{error}");
+            assert!(error.message.contains("256"), "{error}");
+        }
+    }
+    assert_eq!(rig.engine.group().last(), begin);
+}
+
+#[test]
+fn payloads_that_the_log_could_refuse_are_no_configuration() {
+    let max = crate::log::LogOptions::default().record_bytes_max;
+    let Err(error) = Rig::open(Config { payload_bytes_max: max, ..memory() }) else { panic!("it cannot keep that") };
+    assert_eq!((error.code, error.message.contains(&max.to_string())), (ErrorCode::BadInput, true), "{error}");
+    let payload_bytes_max = max - crate::record::FIELDS_BYTES_MAX;
+    let mut rig = Rig::open(Config { payload_bytes_max, ..memory() }).unwrap();
+    let largest = "x".repeat(payload_bytes_max);
+    rig.start(1, &"i".repeat(256), "echo", &largest).unwrap();
+    rig.settle();
+    assert_eq!(rig.engine.health().0, "ok");
+    assert!(rig.answer(1).unwrap().starts_with("Reply 0"));
+}
+
+#[test]
 fn lists_go_page_by_page_in_both_directions() {
     let mut rig = Rig::in_memory();
     let ids: Vec<String> = (0..10).map(|number| format!("r{number}")).collect();
@@ -408,11 +449,12 @@ fn a_crash_in_memory_loses_what_was_not_told_and_nothing_else() {
 
 #[test]
 fn a_record_that_the_log_refuses_stops_everything_instead_of_leaving_a_hole_law_9() {
-    let log = crate::log::LogOptions { record_bytes_max: 1_000, ..Default::default() };
-    let mut rig = Rig::open(Config { log, ..memory() }).unwrap();
+    let mut rig = Rig::in_memory();
     rig.start(1, "a", "flow", "").unwrap();
     rig.settle();
-    rig.start(2, "b", "flow", &"x".repeat(2_000)).unwrap();
+    rig.start(2, "b", "flow", "").unwrap();
+    let too_large = vec![0; crate::log::LogOptions::default().record_bytes_max + 1];
+    rig.engine.group().with(ShardId(0), |_, work| work.log.append(&too_large));
     rig.settle();
     assert_eq!(rig.answer(2), None);
     assert!(rig.told.iter().any(|event| event.kind == EventKind::Failed && event.text.contains("over the limit")));
@@ -449,7 +491,7 @@ impl Relay for Wire {
 
 impl Wire {
     /// Hands over what is under way. Every so many things are lost; what is not is handed over twice.
-    fn carry(&self, from: &Group, to: &Group, loses: &mut impl FnMut() -> bool) {
+    fn carry(&self, to: &Group, loses: &mut impl FnMut() -> bool) {
         for message in std::mem::take(&mut *self.messages.lock()) {
             if !loses() {
                 to.receive(&message);
@@ -460,9 +502,6 @@ impl Wire {
             if !loses() {
                 to.acknowledge(sender, receiver, number);
             }
-        }
-        for shard in (0..from.shard_count()).map(ShardId) {
-            from.resend(shard);
         }
     }
 }
@@ -500,8 +539,14 @@ fn groups_that_share_shards_over_a_relay_that_loses_and_repeats_apply_each_messa
             }
             rigs[0].settle();
             rigs[1].settle();
-            wires[0].carry(rigs[0].engine.group(), rigs[1].engine.group(), &mut loses);
-            wires[1].carry(rigs[1].engine.group(), rigs[0].engine.group(), &mut loses);
+            wires[0].carry(rigs[1].engine.group(), &mut loses);
+            wires[1].carry(rigs[0].engine.group(), &mut loses);
+            // What was lost is sent again when its time has come, and not because somebody asks for it.
+            for rig in &rigs {
+                if let Some(due_ms) = rig.engine.next_due_at_ms() {
+                    rig.engine.set_now_ms(due_ms);
+                }
+            }
         }
         for (parent, kid) in parents.iter().zip(&kids) {
             assert_eq!(rigs[0].result(3, parent), Some(format!("Result 1 1|{kid}")), "one in {loses_one_in} lost");
@@ -514,8 +559,55 @@ fn groups_that_share_shards_over_a_relay_that_loses_and_repeats_apply_each_messa
                 rig.engine.metrics().into_iter().filter(|(name, _)| name.ends_with("unacknowledged_messages"));
             assert_eq!(waiting.map(|(_, count)| count).sum::<u64>(), 0);
             assert_eq!(rig.engine.orphans(), []);
+            assert_eq!(rig.engine.next_due_at_ms(), None, "nothing is sent again once everything has a receipt");
         }
     }
+}
+
+#[test]
+fn a_message_without_a_receipt_is_sent_again_with_longer_and_longer_waits_law_3() {
+    let wire = Arc::new(Wire { remote: vec![1], ..Wire::default() });
+    let mut rig = Rig::open(Config { shards: 2, relay: Some(wire.clone()), ..memory() }).unwrap();
+    let id_at = |prefix: &str, shard: u16| {
+        (0..).map(|n| format!("{prefix}{n}")).find(|id| crate::record::shard_of(id, 2).0 == shard).unwrap()
+    };
+    let (parent, kid) = (id_at("p", 0), id_at("k", 1));
+    assert_eq!(rig.engine.next_due_at_ms(), None);
+    rig.start(1, &parent, "parent", &kid).unwrap();
+    rig.tick();
+    rig.engine.set_now_ms(5_000);
+    rig.tick();
+    assert!(wire.messages.lock().is_empty(), "not even again before it is durable");
+    rig.settle();
+    let mut sent: Vec<i64> = vec![5_000];
+    assert_eq!(wire.messages.lock().drain(..).map(|message| message.number).collect::<Vec<_>>(), [1]);
+    for _ in 0..8 {
+        let due_ms = rig.engine.next_due_at_ms().unwrap();
+        rig.engine.set_now_ms(due_ms - 1);
+        rig.settle();
+        assert!(wire.messages.lock().is_empty(), "not before its time");
+        rig.engine.set_now_ms(due_ms);
+        rig.settle();
+        assert_eq!(wire.messages.lock().drain(..).map(|message| message.number).collect::<Vec<_>>(), [1]);
+        sent.push(due_ms);
+    }
+    let waits: Vec<i64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(waits[waits.len() - 2..], [60_000, 60_000], "{waits:?}");
+    assert!(waits.is_sorted(), "{waits:?}");
+    rig.engine.group().acknowledge(ShardId(0), ShardId(1), 1);
+    assert_eq!(rig.engine.next_due_at_ms(), None);
+    rig.engine.set_now_ms(sent.last().unwrap() + 600_000);
+    rig.settle();
+    assert!(wire.messages.lock().is_empty());
+}
+
+#[test]
+fn shards_that_share_the_log_set_no_timer_for_their_messages() {
+    let mut rig = Rig::in_memory();
+    rig.start(1, "p", "parent", "kid").unwrap();
+    assert_eq!(rig.engine.next_due_at_ms(), None);
+    rig.settle();
+    assert_eq!(rig.engine.next_due_at_ms(), None);
 }
 
 #[test]

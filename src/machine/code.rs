@@ -1,11 +1,13 @@
 //! The verbs of running code: operations it opens, results of its step bodies, and the walk along the journal that
 //! hands it one entry a turn.
 
+use super::limits::check_text;
 use super::ops::{Op, StepOp, StepPhase};
 use super::run::{Code, OpenRun, Replay, RunIx};
 use super::shard::{Effect, Shard, Work};
+use super::stuck::Operation;
 use super::timers::Watch;
-use crate::record::{ChildSpec, Lsn, Record, Retry, Sending, Seq, Status};
+use crate::record::{ChildSpec, Lsn, Record, Retry, Sending, Seq, Status, encode_step_failure};
 
 /// What the code is handed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +53,23 @@ pub struct StepMode {
     pub is_at_most_once: bool,
 }
 
+/// One execution of a step's function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// What the function is told: counted from 1, and from 1 again whenever somebody resumes the run.
+    pub number: u32,
+    /// The right to complete the step, from 1: no other attempt of the step has it, neither before a pause nor after.
+    pub lease: u32,
+    /// An earlier start of a step that runs at most once has no outcome: the function must not be called.
+    pub is_interrupted: bool,
+    /// What the last heartbeat said.
+    pub last_heartbeat: Vec<u8>,
+}
+
 /// The answer to a step that the code asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedStep {
-    /// The body may run, as attempt 1, once this is durable.
+    /// The body may run, as attempt 1 under lease 1, once this is durable.
     Run(Lsn),
     /// An [`Effect::Attempt`] or a delivery will come.
     Later,
@@ -86,7 +101,7 @@ enum Walk {
     Pass,
     Deliver(DeliveryKind, Seq, i64),
     Buffer,
-    Unasked(Seq, &'static str),
+    Unasked,
 }
 
 impl Shard {
@@ -105,7 +120,7 @@ impl Shard {
             let mut recorded = Vec::new();
             for (position, entry) in target.journal.entries() {
                 untaken += usize::from(matches!(entry.record, Record::Signal { .. }));
-                if let Some(seq) = operation(&entry.record) {
+                if let Some((seq, _)) = Operation::of(&entry.record) {
                     let index = seq.0 as usize - 1;
                     if recorded.len() <= index {
                         recorded.resize(index + 1, 0);
@@ -148,8 +163,8 @@ impl Shard {
             match self.walk(run, position) {
                 Walk::Pass => {}
                 Walk::Buffer => self.open_mut(run)?.buffered.push_back(position),
-                Walk::Unasked(seq, what) => {
-                    self.unasked(work, run, seq, what);
+                Walk::Unasked => {
+                    self.unasked(work, run, position);
                     return None;
                 }
                 Walk::Deliver(kind, seq, time_ms) => {
@@ -186,7 +201,7 @@ impl Shard {
                 Some(_) if is_failure => Walk::Deliver(DeliveryKind::StepFailed, seq, time_ms),
                 Some(_) => Walk::Deliver(DeliveryKind::StepCompleted, seq, time_ms),
                 None if is_asked(seq) => Walk::Pass,
-                None => Walk::Unasked(seq, "step"),
+                None => Walk::Unasked,
             },
             Record::StepFailed { seq, attempt, retry, .. } => {
                 let is_replaying = open.is_replaying();
@@ -202,7 +217,7 @@ impl Shard {
                     }
                     Some(_) => Walk::Pass,
                     None if is_asked(seq) => Walk::Pass,
-                    None => Walk::Unasked(seq, "step"),
+                    None => Walk::Unasked,
                 }
             }
             Record::StepStarted { seq, attempt, .. } => {
@@ -212,7 +227,7 @@ impl Shard {
                     step.is_started = true;
                     step.phase = StepPhase::Replayed;
                 }
-                if is_asked(seq) { Walk::Pass } else { Walk::Unasked(seq, "step") }
+                if is_asked(seq) { Walk::Pass } else { Walk::Unasked }
             }
             Record::TimerFired { seq, time_ms, .. } => match open.ops.get(seq) {
                 Some(Op::Timer { .. }) => Walk::Deliver(DeliveryKind::TimerFired, seq, time_ms),
@@ -244,7 +259,7 @@ impl Shard {
                 if is_asked(seq) {
                     Walk::Pass
                 } else {
-                    Walk::Unasked(seq, asked_label(&entry.record))
+                    Walk::Unasked
                 }
             }
             Record::Heartbeat { .. }
@@ -286,9 +301,7 @@ impl Shard {
         if replay.recorded.len() > open.asked as usize {
             let position = replay.recorded[open.asked as usize..].iter().find(|position| **position > 0);
             if let Some(position) = position.copied() {
-                let record = self.run(run).journal.read(position - 1).0.record;
-                let (seq, what) = (operation(&record).unwrap_or_default(), asked_label(&record));
-                self.unasked(work, run, seq, what);
+                self.unasked(work, run, position - 1);
                 return false;
             }
         }
@@ -338,28 +351,30 @@ impl Shard {
             let record = Record::StepStarted { run: no, seq, name: &name, attempt, time_ms: work.now_ms };
             self.commit(work, Some(run), &record);
         }
-        let gate = self.open_mut(run).and_then(|open| open.ops.step_mut(seq)).map_or(Lsn::NONE, |step| step.gate);
-        work.effects.push(Effect::Attempt { run, seq, gate });
+        if let Some(step) = self.open_mut(run).and_then(|open| open.ops.step_mut(seq)) {
+            let gate = step.gate;
+            work.effects.push(Effect::Attempt { run, seq, gate });
+        }
     }
 
-    /// Number of the attempt that an [`Effect::Attempt`] asks for, whether an earlier start of an at-most-once step is
-    /// without an outcome, and what the last heartbeat said. `None`: it is not asked for any more.
+    /// The attempt that an [`Effect::Attempt`] asks for. `None`: it is not asked for any more.
     #[must_use]
-    pub fn attempt(&self, run: RunIx, seq: Seq, gate: Lsn) -> Option<(u32, bool, Vec<u8>)> {
+    pub fn attempt(&self, run: RunIx, seq: Seq, gate: Lsn) -> Option<Attempt> {
         let target = self.run(run);
         let Some(Op::Step(step)) = target.open()?.ops.get(seq) else { return None };
         if step.phase != StepPhase::Running || step.gate != gate {
             return None;
         }
-        let mut details = Vec::new();
+        let mut last_heartbeat = Vec::new();
         for (_, entry) in target.journal.entries() {
-            if let Record::Heartbeat { seq: of, details: said, .. } = entry.record
+            if let Record::Heartbeat { seq: of, details, .. } = entry.record
                 && of == seq
             {
-                details = said.to_vec();
+                last_heartbeat = details.to_vec();
             }
         }
-        Some((step.attempt, step.is_interrupted, details))
+        let (number, lease, is_interrupted) = (step.attempt, step.lease(), step.is_interrupted);
+        Some(Attempt { number, lease, is_interrupted, last_heartbeat })
     }
 
     /// The code asks for a step.
@@ -371,18 +386,8 @@ impl Shard {
         name: &str,
         mode: StepMode,
     ) -> Result<OpenedStep, Halt> {
-        let asked = self.ask(
-            work,
-            run,
-            seq,
-            |record| match *record {
-                Record::StepDone { name: recorded, .. }
-                | Record::StepFailed { name: recorded, .. }
-                | Record::StepStarted { name: recorded, .. } => recorded == name,
-                _ => false,
-            },
-            || format!("step \"{name}\""),
-        )?;
+        let checked = check_text("the name of a step", name);
+        let asked = self.ask(work, run, seq, Operation::Step(name), checked)?;
         let last = self.run(run).last;
         let open = self.open_mut(run).ok_or(Halt::Dead)?;
         let is_replaying = open.is_replaying();
@@ -390,6 +395,7 @@ impl Shard {
         let step = StepOp {
             name: name.into(),
             attempt: 1,
+            past_leases: 0,
             gate,
             phase: if is_replaying { StepPhase::Replayed } else { StepPhase::Running },
             is_read_only: mode.is_read_only,
@@ -406,7 +412,7 @@ impl Shard {
             Asked::New if mode.is_at_most_once => {
                 let no = self.run(run).no;
                 let record = Record::StepStarted { run: no, seq, name, attempt: 1, time_ms: work.now_ms };
-                Ok(OpenedStep::Run(self.commit(work, Some(run), &record)))
+                self.record(work, run, &record).map(OpenedStep::Run)
             }
             Asked::New => Ok(OpenedStep::Run(gate)),
         }
@@ -421,8 +427,7 @@ impl Shard {
         value_ms: i64,
         is_absolute: bool,
     ) -> Result<(), Halt> {
-        let is_timer = |record: &Record<'_>| matches!(record, Record::TimerSet { .. });
-        let asked = self.ask(work, run, seq, is_timer, || "sleep".into())?;
+        let asked = self.ask(work, run, seq, Operation::Sleep, Ok(()))?;
         let no = self.run(run).no;
         let turn_ms = self.open_mut(run).ok_or(Halt::Dead)?.turn_ms;
         let due_ms = match asked {
@@ -432,7 +437,7 @@ impl Shard {
             },
             Asked::New => {
                 let due_ms = if is_absolute { value_ms } else { turn_ms.saturating_add(value_ms) };
-                self.commit(work, Some(run), &Record::TimerSet { run: no, seq, due_ms });
+                self.record(work, run, &Record::TimerSet { run: no, seq, due_ms })?;
                 due_ms
             }
         };
@@ -449,9 +454,7 @@ impl Shard {
         name: &str,
         timeout_ms: Option<i64>,
     ) -> Result<bool, Halt> {
-        let is_wait =
-            |record: &Record<'_>| matches!(*record, Record::WaitSet { name: recorded, .. } if recorded == name);
-        let asked = self.ask(work, run, seq, is_wait, || format!("wait for signal \"{name}\""))?;
+        let asked = self.ask(work, run, seq, Operation::Wait(name), check_text("the name of a signal", name))?;
         let due_ms =
             self.limit(work, run, asked, timeout_ms, |no, due_ms| Record::WaitSet { run: no, seq, name, due_ms })?;
         let target = &mut self.runs[run.0 as usize];
@@ -476,8 +479,7 @@ impl Shard {
         seq: Seq,
         timeout_ms: Option<i64>,
     ) -> Result<(), Halt> {
-        let is_condition = |record: &Record<'_>| matches!(record, Record::ConditionSet { .. });
-        let asked = self.ask(work, run, seq, is_condition, || "condition".into())?;
+        let asked = self.ask(work, run, seq, Operation::Condition, Ok(()))?;
         let due_ms =
             self.limit(work, run, asked, timeout_ms, |no, due_ms| Record::ConditionSet { run: no, seq, due_ms })?;
         self.insert(run, seq, Op::Condition { due_ms });
@@ -495,11 +497,12 @@ impl Shard {
 
     /// The code starts a child. Its end is delivered to this operation.
     pub fn open_child(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, child: ChildSpec<'_>) -> Result<(), Halt> {
-        let is_child = |record: &Record<'_>| matches!(*record, Record::ChildSet { child: recorded, .. } if recorded.kind == child.kind && recorded.id == child.id);
-        let asked = self.ask(work, run, seq, is_child, || format!("child {} \"{}\"", child.kind, child.id))?;
+        let (operation, checked) =
+            (Operation::Child { kind: child.kind, id: child.id }, self.limits.check_child(&child));
+        let asked = self.ask(work, run, seq, operation, checked)?;
         if let Asked::New = asked {
             let no = self.run(run).no;
-            self.commit(work, Some(run), &Record::ChildSet { run: no, seq, child });
+            self.record(work, run, &Record::ChildSet { run: no, seq, child })?;
         }
         self.insert(run, seq, Op::Child);
         Ok(())
@@ -515,23 +518,11 @@ impl Shard {
         target: Option<crate::record::RunNo>,
         what: Sending<'_>,
     ) -> Result<(), Halt> {
-        let label = match what {
-            Sending::Signal(..) => "signal",
-            Sending::Cancel(_) => "cancel",
-            Sending::Watch => "result",
-        };
-        let is_send = |record: &Record<'_>| match (record, what) {
-            (Record::SendSet { id: recorded, what: Sending::Signal(name, _), .. }, Sending::Signal(asked, _)) => {
-                *recorded == id && *name == asked
-            }
-            (Record::SendSet { id: recorded, what: Sending::Cancel(_), .. }, Sending::Cancel(_))
-            | (Record::SendSet { id: recorded, what: Sending::Watch, .. }, Sending::Watch) => *recorded == id,
-            _ => false,
-        };
-        let asked = self.ask(work, run, seq, is_send, || format!("{label} of workflow \"{id}\""))?;
+        let checked = self.limits.check_sending(id, what);
+        let asked = self.ask(work, run, seq, Operation::sending(id, what), checked)?;
         if let Asked::New = asked {
             let no = self.run(run).no;
-            self.commit(work, Some(run), &Record::SendSet { run: no, seq, id, target, what });
+            self.record(work, run, &Record::SendSet { run: no, seq, id, target, what })?;
         }
         if what == Sending::Watch {
             self.insert(run, seq, Op::Child);
@@ -539,14 +530,14 @@ impl Shard {
         Ok(())
     }
 
-    /// A step's body returned. `false`: this attempt does not count any more.
-    pub fn complete(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, attempt: u32, payload: &[u8]) -> bool {
-        self.step_result(work, run, seq, attempt, false, payload)
+    /// A step's body returned. `false`: the lease is dead: nothing has changed.
+    pub fn complete(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, lease: u32, payload: &[u8]) -> bool {
+        self.step_result(work, run, seq, lease, false, payload)
     }
 
-    /// A step's body failed for good. `false`: this attempt does not count any more.
-    pub fn fail(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, attempt: u32, failure: &[u8]) -> bool {
-        self.step_result(work, run, seq, attempt, true, failure)
+    /// A step's body failed for good. `false`: the lease is dead: nothing has changed.
+    pub fn fail(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, lease: u32, failure: &[u8]) -> bool {
+        self.step_result(work, run, seq, lease, true, failure)
     }
 
     fn step_result(
@@ -554,50 +545,59 @@ impl Shard {
         work: &mut Work<'_>,
         run: RunIx,
         seq: Seq,
-        attempt: u32,
+        lease: u32,
         is_failure: bool,
         payload: &[u8],
     ) -> bool {
         // Nobody asks for the name of a step that has its result.
-        let Some(name) = self.running(run, seq, attempt).map(std::mem::take) else { return false };
-        let no = self.run(run).no;
-        let time_ms = work.now_ms;
+        let Some((name, attempt)) =
+            self.running(run, seq, lease).map(|(name, attempt)| (std::mem::take(name), attempt))
+        else {
+            return false;
+        };
+        let (no, time_ms) = (self.run(run).no, work.now_ms);
+        let what = if is_failure { "the error" } else { "the result" };
+        // Its effect is done: another attempt would only do it again. Law 6.
+        let refused = self.bounded_failure(&name, attempt, what, payload);
+        let (is_failure, payload) = refused.as_ref().map_or((is_failure, payload), |text| (true, text.as_bytes()));
         let record = Record::StepDone { run: no, seq, name: &name, attempt, time_ms, is_failure, payload };
         self.commit(work, Some(run), &record);
         true
     }
 
-    /// A step's body failed and is to be tried again, or to wait for somebody. `false`: this attempt does not count.
+    /// A step's body failed and is to be tried again, or to wait for somebody. `false`: the lease is dead.
     pub fn retry(
         &mut self,
         work: &mut Work<'_>,
         run: RunIx,
         seq: Seq,
-        attempt: u32,
+        lease: u32,
         retry: Retry,
         failure: &[u8],
     ) -> bool {
-        let Some(name) = self.running(run, seq, attempt).cloned() else { return false };
+        let Some((name, attempt)) = self.running(run, seq, lease).map(|(name, attempt)| (name.clone(), attempt)) else {
+            return false;
+        };
         let no = self.run(run).no;
+        let refused = self.bounded_failure(&name, attempt, "the error", failure);
+        let failure = refused.as_ref().map_or(failure, |text| text.as_bytes());
         let record = Record::StepFailed { run: no, seq, name: &name, attempt, time_ms: work.now_ms, retry, failure };
         self.commit(work, Some(run), &record);
         true
     }
 
-    /// A running body says that it lives, and perhaps how far it is.
-    pub fn heartbeat(
-        &mut self,
-        work: &mut Work<'_>,
-        run: RunIx,
-        seq: Seq,
-        attempt: u32,
-        details: Option<&[u8]>,
-    ) -> bool {
-        if self.running(run, seq, attempt).is_none() {
-            return false;
-        }
+    /// What stands for an outcome that is too large to be recorded, if it is.
+    fn bounded_failure(&self, name: &str, attempt: u32, what: &str, payload: &[u8]) -> Option<String> {
+        let why = self.limits.check_payload(&format!("{what} of step \"{name}\""), payload).err()?;
+        Some(encode_step_failure(name, attempt, &why))
+    }
+
+    /// A running body says that it lives, and perhaps how far it is. Details that are too large are not recorded; the
+    /// sign of life counts.
+    pub fn heartbeat(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, lease: u32, details: Option<&[u8]>) -> bool {
+        let Some((_, attempt)) = self.running(run, seq, lease) else { return false };
         self.timers.beat(run, seq, work.now_ms);
-        if let Some(details) = details {
+        if let Some(details) = details.filter(|details| details.len() <= self.limits.payload_bytes_max) {
             let no = self.run(run).no;
             let record = Record::Heartbeat { run: no, seq, attempt, time_ms: work.now_ms, details };
             self.commit(work, Some(run), &record);
@@ -611,25 +611,25 @@ impl Shard {
         now_ms: i64,
         run: RunIx,
         seq: Seq,
-        attempt: u32,
+        lease: u32,
         timeout_ms: Option<i64>,
         heartbeat_ms: Option<i64>,
     ) {
-        if self.running(run, seq, attempt).is_some() && (timeout_ms.is_some() || heartbeat_ms.is_some()) {
+        if self.running(run, seq, lease).is_some() && (timeout_ms.is_some() || heartbeat_ms.is_some()) {
             let timeout_at_ms = timeout_ms.map(|limit_ms| now_ms.saturating_add(limit_ms));
-            self.timers.watch(run, seq, Watch { attempt, timeout_at_ms, heartbeat_ms, last_beat_ms: now_ms });
+            self.timers.watch(run, seq, Watch { lease, timeout_at_ms, heartbeat_ms, last_beat_ms: now_ms });
         }
     }
 
-    /// The name of a step, if this attempt of it is the one that counts.
-    fn running(&mut self, run: RunIx, seq: Seq, attempt: u32) -> Option<&mut Box<str>> {
+    /// The name of a step and the number of its attempt, if the lease is that of the attempt that runs: law 7.
+    fn running(&mut self, run: RunIx, seq: Seq, lease: u32) -> Option<(&mut Box<str>, u32)> {
         let open = self.open_mut(run)?;
         if matches!(open.code, Code::Absent | Code::Stuck(_)) {
             return None;
         }
         let step = open.ops.step_mut(seq)?;
-        let counts = step.phase == StepPhase::Running && step.attempt == attempt;
-        (counts || cfg!(fusee_mutant = "second_result_accepted")).then_some(&mut step.name)
+        let counts = step.phase == StepPhase::Running && step.lease() == lease;
+        (counts || cfg!(fusee_mutant = "second_result_accepted")).then_some((&mut step.name, step.attempt))
     }
 
     /// The code returned or threw.
@@ -642,33 +642,14 @@ impl Shard {
             let asked = open.asked as usize;
             let unasked = replay.recorded.iter().skip(asked).find(|position| **position > 0).copied();
             if let Some(position) = unasked {
-                let record = self.run(run).journal.read(position - 1).0.record;
-                let (seq, what) = (operation(&record).unwrap_or_default(), asked_label(&record));
-                let text = format!("operation {}: recorded {what}, but the code has ended", seq.0);
-                self.stick(work, run, text);
-                return Err(Halt::Mismatch);
+                return Err(self.mismatch(work, run, position - 1, None, "has ended"));
             }
         }
         // The code has ended by itself: there is nothing for its host to drop.
         open.code = Code::Absent;
-        self.done(work, run, status, payload, None, None);
+        let (status, payload) = self.bounded_end(run, status, payload);
+        self.done(work, run, status, &payload, None, None);
         Ok(())
-    }
-
-    /// The host found the code breaking a rule.
-    pub fn mark_stuck(&mut self, work: &mut Work<'_>, run: RunIx, message: &str) {
-        if self.run(run).open().is_some_and(|open| !open.is_stuck()) {
-            self.stick(work, run, message.into());
-        }
-    }
-
-    /// Why the run is stuck, if it is.
-    #[must_use]
-    pub fn stuck_message(&self, run: RunIx) -> Option<&str> {
-        match &self.run(run).open()?.code {
-            Code::Stuck(message) => Some(message),
-            Code::Absent | Code::Idle | Code::InTurn | Code::InLastTurn => None,
-        }
     }
 
     /// The result of the step that was delivered last, and of those whose results follow it without anything between them:
@@ -719,8 +700,8 @@ impl Shard {
         work: &mut Work<'_>,
         run: RunIx,
         seq: Seq,
-        is_same: impl Fn(&Record<'_>) -> bool,
-        label: impl Fn() -> String,
+        operation: Operation<'_>,
+        checked: Result<(), String>,
     ) -> Result<Asked, Halt> {
         let open = self.open_mut(run).ok_or(Halt::Dead)?;
         if !open.is_in_turn() {
@@ -728,21 +709,29 @@ impl Shard {
         }
         if seq.0 != open.asked + 1 {
             let text = format!("operation {} was asked for after operation {}", seq.0, open.asked);
-            self.stick(work, run, text);
-            return Err(Halt::Mismatch);
+            return Err(self.refuse_operation(work, run, seq, operation, text));
+        }
+        if let Err(why) = checked {
+            // Nothing of it can be recorded, so that nothing may follow it.
+            let text = format!("operation {}: {why}", seq.0);
+            return Err(self.refuse_operation(work, run, seq, operation, text));
         }
         open.asked = seq.0;
         let recorded = open.replay.as_ref().and_then(|replay| replay.recorded.get(seq.0 as usize - 1).copied());
         let Some(position) = recorded.filter(|position| *position > 0) else { return Ok(Asked::New) };
         let position = position - 1;
         let record = self.run(run).journal.read(position).0.record;
-        if is_same(&record) {
+        if Operation::of(&record).is_some_and(|(_, recorded)| recorded == operation) {
             let is_result = matches!(record, Record::StepDone { .. });
             return Ok(Asked::Recorded { position, is_result });
         }
-        let text = format!("operation {}: recorded {}, asked for {}", seq.0, described(&record), label());
-        self.stick(work, run, text);
-        Err(Halt::Mismatch)
+        Err(self.mismatch(work, run, position, Some(operation), ""))
+    }
+
+    /// Records what the code asks for. The run may end by it.
+    fn record(&mut self, work: &mut Work<'_>, run: RunIx, record: &Record<'_>) -> Result<Lsn, Halt> {
+        let lsn = self.commit(work, Some(run), record);
+        if self.run(run).open().is_some() { Ok(lsn) } else { Err(Halt::Dead) }
     }
 
     /// The limit of a wait or a condition: the recorded one, or a new one with its record.
@@ -763,7 +752,7 @@ impl Shard {
                 let turn_ms = self.open_mut(run).ok_or(Halt::Dead)?.turn_ms;
                 let due_ms = timeout_ms.map(|timeout_ms| turn_ms.saturating_add(timeout_ms));
                 let no = self.run(run).no;
-                self.commit(work, Some(run), &record(no, due_ms));
+                self.record(work, run, &record(no, due_ms))?;
                 Ok(due_ms)
             }
         }
@@ -781,73 +770,9 @@ impl Shard {
         }
     }
 
-    fn unasked(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, what: &str) {
+    fn unasked(&mut self, work: &mut Work<'_>, run: RunIx, position: u32) {
         let asked = self.run(run).open().map_or(0, |open| open.asked);
-        let text = format!("operation {}: recorded {what}, but the code has asked for only {asked} operations", seq.0);
-        self.stick(work, run, text);
-    }
-
-    fn stick(&mut self, work: &mut Work<'_>, run: RunIx, text: String) {
-        let Some(open) = self.open_mut(run) else { return };
-        open.code = Code::Stuck(text.into());
-        let ops: Vec<Seq> = open.ops.iter().map(|op| op.0).collect();
-        // Its timers fire when it is tried again; until then they would only fill its journal.
-        for seq in ops {
-            if let Some(op) = self.open_mut(run).and_then(|open| open.ops.remove(seq)) {
-                self.disarm(run, seq, &op);
-            }
-        }
-        work.effects.push(Effect::Stuck(run));
-    }
-}
-
-/// The number of the operation that a record belongs to, for those that identify it.
-fn operation(record: &Record<'_>) -> Option<Seq> {
-    match *record {
-        Record::StepDone { seq, .. }
-        | Record::StepFailed { seq, .. }
-        | Record::StepStarted { seq, .. }
-        | Record::TimerSet { seq, .. }
-        | Record::WaitSet { seq, .. }
-        | Record::ConditionSet { seq, .. }
-        | Record::ChildSet { seq, .. }
-        | Record::SendSet { seq, .. } => Some(seq),
-        Record::Start { .. }
-        | Record::Heartbeat { .. }
-        | Record::TimerFired { .. }
-        | Record::Signal { .. }
-        | Record::ChildDone { .. }
-        | Record::Cancel { .. }
-        | Record::Resumed { .. }
-        | Record::Done { .. }
-        | Record::Watched { .. }
-        | Record::Answered { .. }
-        | Record::Received { .. } => None,
-    }
-}
-
-/// What the code asked for when it left this record, in a word.
-fn asked_label(record: &Record<'_>) -> &'static str {
-    match record {
-        Record::TimerSet { .. } => "sleep",
-        Record::WaitSet { .. } => "wait",
-        Record::ConditionSet { .. } => "condition",
-        Record::ChildSet { .. } => "child",
-        Record::SendSet { .. } => "message",
-        _ => "step",
-    }
-}
-
-/// The same with the name it had.
-fn described(record: &Record<'_>) -> String {
-    match *record {
-        Record::StepDone { name, .. } | Record::StepFailed { name, .. } | Record::StepStarted { name, .. } => {
-            format!("step \"{name}\"")
-        }
-        Record::WaitSet { name, .. } => format!("wait for signal \"{name}\""),
-        Record::ChildSet { child, .. } => format!("child {} \"{}\"", child.kind, child.id),
-        Record::SendSet { id, what: Sending::Signal(name, _), .. } => format!("signal \"{name}\" to workflow \"{id}\""),
-        Record::SendSet { id, .. } => format!("message to workflow \"{id}\""),
-        _ => asked_label(record).into(),
+        let instead = format!("has asked for only {asked} operations");
+        self.mismatch(work, run, position, None, &instead);
     }
 }

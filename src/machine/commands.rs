@@ -1,5 +1,6 @@
 //! What clients and other shards ask of a shard, and what falls due in it.
 
+use super::limits::check_actor;
 use super::messages::{Body, Message};
 use super::ops::{Op, StepPhase};
 use super::run::RunIx;
@@ -53,12 +54,16 @@ pub enum Refusal {
     AlreadyStarted(String),
     /// A bound is reached; what, and how large it is.
     Busy(String),
+    /// Something that was given cannot be recorded; what, and with which numbers.
+    BadInput(String),
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::NotFound(text) | Refusal::AlreadyStarted(text) | Refusal::Busy(text) => formatter.write_str(text),
+            Refusal::NotFound(text) | Refusal::AlreadyStarted(text) | Refusal::Busy(text) | Refusal::BadInput(text) => {
+                formatter.write_str(text)
+            }
             Refusal::Ended(id, status) => {
                 write!(formatter, "workflow \"{id}\" has ended ({}) and takes nothing any more", word(*status))
             }
@@ -91,6 +96,7 @@ impl Shard {
         origin: Option<Origin>,
     ) -> Result<Started, Refusal> {
         let StartCommand { new, reuse, conflict } = command;
+        self.limits.check_start(&new).map_err(Refusal::BadInput)?;
         if let Some(existing) = self.latest_of(new.id) {
             let is_open = self.run(existing).open().is_some();
             if is_open {
@@ -163,6 +169,7 @@ impl Shard {
         dedupe: Option<&str>,
         actor: Option<&str>,
     ) -> Result<(), Refusal> {
+        self.limits.check_signal(name, payload, dedupe, actor).map_err(Refusal::BadInput)?;
         let run = self.live(target)?;
         let open = self.open_mut(run).expect("live runs are open");
         if dedupe.is_some_and(|dedupe| open.dedupe.contains(dedupe)) {
@@ -188,6 +195,8 @@ impl Shard {
         reason: &str,
         actor: Option<&str>,
     ) -> Result<(), Refusal> {
+        check_actor(actor).map_err(Refusal::BadInput)?;
+        self.limits.check_payload("the reason", reason.as_bytes()).map_err(Refusal::BadInput)?;
         let run = self.find(target)?;
         self.cancel_from(work, run, reason, actor, None);
         Ok(())
@@ -217,6 +226,8 @@ impl Shard {
         payload: &[u8],
         actor: Option<&str>,
     ) -> Result<(), Refusal> {
+        check_actor(actor).map_err(Refusal::BadInput)?;
+        self.limits.check_payload("the reason", payload).map_err(Refusal::BadInput)?;
         let run = self.find(target)?;
         if self.run(run).open().is_some() {
             self.done(work, run, Status::Terminated, payload, actor, None);
@@ -226,6 +237,7 @@ impl Shard {
 
     /// Ends a pause; tries a stuck run again from its first record. No-op if it is neither.
     pub fn resume(&mut self, work: &mut Work<'_>, target: Target<'_>, actor: Option<&str>) -> Result<(), Refusal> {
+        check_actor(actor).map_err(Refusal::BadInput)?;
         let run = self.live(target)?;
         let open = self.open_mut(run).expect("live runs are open");
         let is_stuck = open.is_stuck();
@@ -234,6 +246,9 @@ impl Shard {
         }
         let record = Record::Resumed { run: self.run(run).no, time_ms: work.now_ms, actor };
         self.commit(work, Some(run), &record);
+        if self.run(run).open().is_none() {
+            return Ok(());
+        }
         if is_stuck {
             self.unload(run);
             work.effects.push(Effect::Dropped(run));
@@ -267,6 +282,10 @@ impl Shard {
             return false;
         }
         let origin = Origin { from: message.from, number: message.number };
+        if let Err(why) = self.limits.check_body(&message.body) {
+            self.refuse_message(work, &message.body, origin, &why);
+            return true;
+        }
         match &*message.body {
             Body::Start { caller, child } => {
                 let new = NewRun {
@@ -314,22 +333,7 @@ impl Shard {
                 }
                 Err(refusal) => self.answered(work, *caller, Status::NotFound, &refusal.to_string(), origin),
             },
-            Body::Ended { run, seq, status, payload } => {
-                match self.run_of(*run).filter(|run| self.run(*run).open().is_some()) {
-                    Some(index) => {
-                        let record = Record::ChildDone {
-                            run: *run,
-                            seq: *seq,
-                            time_ms: work.now_ms,
-                            status: *status,
-                            payload,
-                            origin,
-                        };
-                        self.commit(work, Some(index), &record);
-                    }
-                    None => self.received(work, origin),
-                }
-            }
+            Body::Ended { run, seq, status, payload } => self.child_ended(work, *run, *seq, *status, payload, origin),
         }
         true
     }
@@ -362,11 +366,11 @@ impl Shard {
         }
     }
 
-    fn received(&mut self, work: &mut Work<'_>, origin: Origin) {
+    pub(super) fn received(&mut self, work: &mut Work<'_>, origin: Origin) {
         self.commit(work, None, &Record::Received { origin });
     }
 
-    fn answered(&mut self, work: &mut Work<'_>, caller: Caller, status: Status, text: &str, origin: Origin) {
+    pub(super) fn answered(&mut self, work: &mut Work<'_>, caller: Caller, status: Status, text: &str, origin: Origin) {
         let record = Record::Answered { caller, status, payload: text.as_bytes(), origin };
         self.commit(work, None, &record);
     }
@@ -401,7 +405,7 @@ impl Shard {
         if let Some(watch) = self.timers.watched(run, seq) {
             self.timers.unwatch(run, seq);
             let is_timeout = watch.is_timeout(now_ms);
-            work.effects.push(Effect::Overdue { run, seq, attempt: watch.attempt, is_timeout });
+            work.effects.push(Effect::Overdue { run, seq, lease: watch.lease, is_timeout });
         }
     }
 

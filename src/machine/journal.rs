@@ -6,7 +6,20 @@ use crate::record::{Lsn, Numbered, Reader, Record, Writer};
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     bytes: Vec<u8>,
+    records: u32,
 }
+
+/// How long a journal is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JournalSize {
+    /// Records in it.
+    pub records: usize,
+    /// Bytes that they take in memory.
+    pub bytes: usize,
+}
+
+/// An entry takes so much more than its record at most: its length and its LSN.
+const ENTRY_BYTES_MAX: usize = 20;
 
 impl Journal {
     /// Adds a record; returns its position.
@@ -20,12 +33,23 @@ impl Journal {
         writer.number(record.len() as u64);
         writer.number(lsn.0);
         writer.raw(record);
+        self.records += 1;
         position
+    }
+
+    pub(crate) fn size(&self) -> JournalSize {
+        JournalSize { records: self.records as usize, bytes: self.bytes.len() }
+    }
+
+    /// Whether a record of so many bytes still has a position. Live journals are bounded far below; those that are
+    /// read back may have been written by anybody.
+    pub(crate) fn has_room(&self, record_bytes: usize) -> bool {
+        has_room(self.bytes.len(), record_bytes)
     }
 
     /// The position behind the last entry.
     pub(crate) fn end(&self) -> u32 {
-        u32::try_from(self.bytes.len()).expect("journals are bounded far below 4 GiB")
+        u32::try_from(self.bytes.len()).expect("journals are bounded live, and have room for what is read back")
     }
 
     /// The entry at a position, and the position of the next one.
@@ -50,5 +74,30 @@ impl Journal {
                 (std::mem::replace(&mut position, next), entry)
             })
         })
+    }
+}
+
+fn has_room(bytes: usize, record_bytes: usize) -> bool {
+    bytes.saturating_add(record_bytes).saturating_add(ENTRY_BYTES_MAX) <= u32::MAX as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_has_room_as_long_as_positions_are_numbers_of_32_bits() {
+        let max = u32::MAX as usize;
+        assert!(has_room(0, 16 << 20) && has_room(max - ENTRY_BYTES_MAX - 100, 100));
+        assert!(!has_room(max - ENTRY_BYTES_MAX - 100, 101) && !has_room(max, 0) && !has_room(1, usize::MAX));
+    }
+
+    #[test]
+    fn the_size_counts_records_and_all_their_bytes() {
+        let mut journal = Journal::default();
+        assert_eq!(journal.size(), JournalSize::default());
+        journal.push(Lsn(1), &[19, 0, 1]);
+        journal.push(Lsn(300), &[19, 0, 2]);
+        assert_eq!(journal.size(), JournalSize { records: 2, bytes: 5 + 6 });
     }
 }

@@ -85,6 +85,19 @@ struct Lane {
     waiting: VecDeque<(Lsn, Arc<Body>)>,
 }
 
+impl Lane {
+    fn waiting_from(&self, from: ShardId, to: ShardId) -> impl Iterator<Item = Message> {
+        let first = self.sent - self.waiting.len() as u64 + 1;
+        self.waiting.iter().zip(first..).map(move |((lsn, body), number)| Message {
+            from,
+            to,
+            number,
+            lsn: *lsn,
+            body: Arc::clone(body),
+        })
+    }
+}
+
 impl Outbox {
     /// Numbers a message and keeps it.
     pub(crate) fn post(&mut self, from: ShardId, to: ShardId, lsn: Lsn, body: Body) -> Message {
@@ -95,28 +108,25 @@ impl Outbox {
         Message { from, to, number: lane.sent, lsn, body }
     }
 
-    /// Forgets what a receiver has on disk.
-    pub(crate) fn acknowledge(&mut self, to: ShardId, number: u64) {
-        if let Some(lane) = self.lanes.get_mut(&to) {
-            let kept = lane.sent.saturating_sub(number);
-            while lane.waiting.len() as u64 > kept {
-                lane.waiting.pop_front();
-            }
+    /// Forgets what a receiver has on disk. `false`: there was nothing to forget.
+    pub(crate) fn acknowledge(&mut self, to: ShardId, number: u64) -> bool {
+        let Some(lane) = self.lanes.get_mut(&to) else { return false };
+        let kept = lane.sent.saturating_sub(number);
+        let before = lane.waiting.len();
+        while lane.waiting.len() as u64 > kept {
+            lane.waiting.pop_front();
         }
+        lane.waiting.len() < before
     }
 
     /// Everything not acknowledged, in order.
     pub(crate) fn waiting(&self, from: ShardId) -> impl Iterator<Item = Message> {
-        self.lanes.iter().flat_map(move |(to, lane)| {
-            let first = lane.sent - lane.waiting.len() as u64 + 1;
-            lane.waiting.iter().zip(first..).map(move |((lsn, body), number)| Message {
-                from,
-                to: *to,
-                number,
-                lsn: *lsn,
-                body: Arc::clone(body),
-            })
-        })
+        self.lanes.iter().flat_map(move |(to, lane)| lane.waiting_from(from, *to))
+    }
+
+    /// Everything that a receiver has not acknowledged, in order.
+    pub(crate) fn waiting_for(&self, from: ShardId, to: ShardId) -> impl Iterator<Item = Message> {
+        self.lanes.get(&to).into_iter().flat_map(move |lane| lane.waiting_from(from, to))
     }
 
     /// How many wait.

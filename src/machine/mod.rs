@@ -16,19 +16,25 @@
 mod code;
 mod commands;
 mod journal;
+mod journal_bounds;
+mod limits;
 mod messages;
 mod ops;
 mod run;
 mod shard;
+mod stuck;
 mod timers;
 mod views;
 
 #[cfg(test)]
 mod tests;
 
-pub use code::{Delivery, DeliveryKind, Halt, OpenedStep, StepMode};
+pub use code::{Attempt, Delivery, DeliveryKind, Halt, OpenedStep, StepMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
+pub use journal::JournalSize;
+pub use limits::{Limits, check_actor, check_text};
 pub use messages::{Body, Message, OwnedChild};
 pub use run::RunIx;
 pub use shard::{Effect, Metrics, RestoreError, Shard, Sink, Work};
+pub use stuck::{Described, Stuck};
 pub use views::{Explanation, Filter, Marks, RunView};

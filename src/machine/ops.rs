@@ -36,8 +36,10 @@ impl Op {
 #[derive(Debug)]
 pub(crate) struct StepOp {
     pub(crate) name: Box<str>,
-    /// The attempt that runs or comes next, from 1.
+    /// The attempt that runs or comes next, from 1 since the step was asked for or last resumed.
     pub(crate) attempt: u32,
+    /// Leases that were given out before the step was last resumed.
+    pub(crate) past_leases: u32,
     /// The body must not run before this is durable.
     pub(crate) gate: Lsn,
     pub(crate) phase: StepPhase,
@@ -49,6 +51,14 @@ pub(crate) struct StepOp {
     pub(crate) is_interrupted: bool,
     /// Its record may be missing although its body ran: the process that ran it is gone.
     pub(crate) is_recovered: bool,
+}
+
+impl StepOp {
+    /// What the present attempt, or the next one, is completed under. It follows from the records of the step alone, so
+    /// a replay comes to the same number; no two attempts of a step have the same one.
+    pub(crate) fn lease(&self) -> u32 {
+        self.past_leases.saturating_add(self.attempt)
+    }
 }
 
 /// Where a step without a result is.
@@ -135,6 +145,10 @@ impl OpenOps {
             if let Op::Step(step) = op
                 && step.phase == StepPhase::Paused
             {
+                if !cfg!(fusee_mutant = "late_completion_accepted") {
+                    // `attempt` is the next one, which was not begun.
+                    step.past_leases = step.lease().saturating_sub(1);
+                }
                 step.attempt = 1;
                 step.phase = StepPhase::Replayed;
             }

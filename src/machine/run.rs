@@ -2,6 +2,7 @@
 
 use super::journal::Journal;
 use super::ops::OpenOps;
+use super::stuck::Stuck;
 use crate::record::{Caller, Lsn, ParentClose, RunNo, Seq, ShardId, Status};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -92,7 +93,7 @@ pub(crate) enum Code {
     /// Has one, behind which nothing was recorded, and is believed to come to rest: its host need not say so.
     InLastTurn,
     /// Asked for something else than was recorded, or broke a rule; why.
-    Stuck(Box<str>),
+    Stuck(Box<Stuck>),
 }
 
 /// What a replay needs and a live run does not.

@@ -1,5 +1,6 @@
 //! The shard: its runs, and what each record does to them.
 
+use super::limits::Limits;
 use super::messages::{Body, Message, Outbox, OwnedChild};
 use super::ops::{Op, StepPhase};
 use super::run::{Child, Code, End, OpenRun, Run, RunIx, RunState};
@@ -49,8 +50,8 @@ pub enum Effect {
         run: RunIx,
         /// The step.
         seq: Seq,
-        /// The attempt.
-        attempt: u32,
+        /// The lease of the attempt.
+        lease: u32,
         /// `true`: the attempt's own limit. `false`: it was silent for too long.
         is_timeout: bool,
     },
@@ -65,6 +66,8 @@ pub enum Effect {
     Dropped(RunIx),
     /// The run is stuck from now on.
     Stuck(RunIx),
+    /// The journal of the run has come to half of one of its bounds.
+    JournalHalf(RunIx),
     /// A message for another shard, or for this one.
     Post(Message),
 }
@@ -96,6 +99,8 @@ pub enum RestoreError {
     Number(RunNo),
     /// It ends a run that has ended.
     EndedTwice(RunNo),
+    /// The run's journal has no room for it.
+    TooLong(RunNo),
     /// It names a shard that the directory does not have.
     UnknownShard(ShardId),
 }
@@ -107,6 +112,7 @@ impl fmt::Display for RestoreError {
             RestoreError::UnknownRun(run) => write!(formatter, "no record starts run {}", run.0),
             RestoreError::Number(run) => write!(formatter, "it starts run {} out of order", run.0),
             RestoreError::EndedTwice(run) => write!(formatter, "it ends run {} a second time", run.0),
+            RestoreError::TooLong(run) => write!(formatter, "the journal of run {} is longer than 4 GiB", run.0),
             RestoreError::UnknownShard(shard) => write!(formatter, "there is no shard {shard}"),
         }
     }
@@ -133,6 +139,7 @@ pub struct Shard {
     ended_journals: VecDeque<RunIx>,
     ended_journal_bytes: usize,
     scratch: Vec<u8>,
+    pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
 }
 
@@ -154,6 +161,7 @@ impl Shard {
             ended_journals: VecDeque::new(),
             ended_journal_bytes: 0,
             scratch: Vec::new(),
+            limits: Limits::default(),
             metrics: Metrics::default(),
         }
     }
@@ -172,6 +180,11 @@ impl Shard {
             && self.run(run).open().is_none()
         {
             return Err(RestoreError::EndedTwice(*no));
+        }
+        if let (Some(no), Some(run)) = (record.run(), run)
+            && !self.run(run).journal.has_room(bytes.len())
+        {
+            return Err(RestoreError::TooLong(no));
         }
         if let Some(unknown) = shards_named(&record).into_iter().flatten().find(|shard| shard.0 >= self.count) {
             return Err(RestoreError::UnknownShard(unknown));
@@ -221,9 +234,14 @@ impl Shard {
         self.applied.get(&sender).copied().unwrap_or(0)
     }
 
-    /// A receiver has everything up to `number` on disk.
-    pub fn acknowledge(&mut self, receiver: ShardId, number: u64) {
-        self.outbox.acknowledge(receiver, number);
+    /// A receiver has everything up to `number` on disk. `false`: that was known.
+    pub fn acknowledge(&mut self, receiver: ShardId, number: u64) -> bool {
+        self.outbox.acknowledge(receiver, number)
+    }
+
+    /// Every message to a receiver without an acknowledgement, in order.
+    pub fn unacknowledged_to(&self, receiver: ShardId) -> impl Iterator<Item = Message> {
+        self.outbox.waiting_for(self.id, receiver)
     }
 
     /// Every message without an acknowledgement, in order: to be sent again after an open.
@@ -261,14 +279,19 @@ impl Shard {
         self.run_mut(run).open_mut()
     }
 
-    /// Appends a record and does to the state what it says: the one way in which anything recorded happens.
+    /// Appends a record and does to the state what it says: the one way in which anything recorded happens. The run of
+    /// the record may have ended by it: at a bound of its journal.
     pub(crate) fn commit(&mut self, work: &mut Work<'_>, run: Option<RunIx>, record: &Record<'_>) -> Lsn {
         let mut bytes = std::mem::take(&mut self.scratch);
         bytes.clear();
         record.encode(&mut bytes);
         let lsn = work.log.append(&bytes);
+        let before = run.map(|run| self.journal_size(run));
         self.apply(lsn, record, &bytes, run, Some(work.effects));
         self.scratch = bytes;
+        if let (Some(run), Some(before)) = (run, before) {
+            self.bound_journal(work, run, before);
+        }
         lsn
     }
 

@@ -2,6 +2,7 @@
 
 mod children;
 mod journal;
+mod limits;
 mod restore;
 mod signals;
 mod starts;

@@ -15,7 +15,7 @@ pub(crate) struct Timers {
 /// The limits of one running attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
-    pub(crate) attempt: u32,
+    pub(crate) lease: u32,
     /// The attempt's own limit, as a time.
     pub(crate) timeout_at_ms: Option<i64>,
     /// Longest silence.

@@ -3,6 +3,7 @@
 use super::ops::{Op, StepPhase};
 use super::run::{Code, RunIx};
 use super::shard::Shard;
+use super::stuck::Stuck;
 use crate::record::{Caller, Lsn, Numbered, RunNo, Seq, Status};
 
 /// Marks beside a status.
@@ -41,7 +42,7 @@ pub enum Explanation {
     /// It has ended, and how.
     Ended(Status),
     /// Its code asked for something else than was recorded, or broke a rule.
-    Stuck(String),
+    Stuck(Box<Stuck>),
     /// No host has its code: its type has no definition here, or it is being loaded.
     Absent,
     /// It is in a turn, or has a delivery before it.
@@ -155,7 +156,7 @@ impl Shard {
             return Explanation::Ended(target.end().map_or(Status::Completed, |end| end.status));
         };
         match &open.code {
-            Code::Stuck(message) => return Explanation::Stuck(message.to_string()),
+            Code::Stuck(stuck) => return Explanation::Stuck(stuck.clone()),
             Code::Absent => return Explanation::Absent,
             Code::InTurn => return Explanation::Running,
             Code::InLastTurn if open.ops.is_empty() => return Explanation::Running,

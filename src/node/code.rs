@@ -94,10 +94,10 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
     let shared = Rc::clone(engine);
     let payload = RefCell::new(Vec::new());
     export_hot(env, object, "complete", move |call| {
-        let (slot, seq, attempt) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(2)?);
+        let (slot, seq, lease) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(2)?);
         let mut payload = payload.borrow_mut();
         call.text(3, &mut payload)?;
-        Ok(match shared.borrow_mut().complete(slot, seq, attempt, &payload, call.number(4)? == 1) {
+        Ok(match shared.borrow_mut().complete(slot, seq, lease, &payload, call.number(4)? == 1) {
             Ok(Completed::Taken) => 1.0,
             Ok(Completed::Recorded) => 0.0,
             Ok(Completed::Stale) => DEAD,
@@ -106,29 +106,29 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "fail", move |call| {
-        let (slot, seq, attempt) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
+        let (slot, seq, lease) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
         let (failure, delay_ms) = (call.get::<String>(3)?, call.get::<f64>(4)?);
         let mut engine = shared.borrow_mut();
         let failure = failure.as_bytes();
         Ok(counted(if delay_ms >= 0.0 {
-            engine.retry(slot, seq, attempt, Some(delay_ms as i64), failure)
+            engine.retry(slot, seq, lease, Some(delay_ms as i64), failure)
         } else if delay_ms == -2.0 {
-            engine.retry(slot, seq, attempt, None, failure)
+            engine.retry(slot, seq, lease, None, failure)
         } else {
-            engine.fail(slot, seq, attempt, failure)
+            engine.fail(slot, seq, lease, failure)
         }))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "heartbeat", move |call| {
-        let (slot, seq, attempt) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
+        let (slot, seq, lease) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
         let details = call.optional_text(3)?;
-        Ok(counted(shared.borrow_mut().heartbeat(slot, seq, attempt, details.as_deref().map(str::as_bytes))))
+        Ok(counted(shared.borrow_mut().heartbeat(slot, seq, lease, details.as_deref().map(str::as_bytes))))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "armAttempt", move |call| {
-        let (slot, seq, attempt) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
+        let (slot, seq, lease) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
         let (timeout_ms, heartbeat_ms) = (call.optional_ms(3)?, call.optional_ms(4)?);
-        Ok(answer(shared.borrow_mut().watch_attempt(slot, seq, attempt, timeout_ms, heartbeat_ms)))
+        Ok(answer(shared.borrow_mut().watch_attempt(slot, seq, lease, timeout_ms, heartbeat_ms)))
     })?;
     let shared = Rc::clone(engine);
     let payload = RefCell::new(Vec::new());
@@ -144,8 +144,13 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "stuck", move |call| {
-        let message: String = call.get(1)?;
-        Ok(answer(shared.borrow_mut().stuck(Slot(call.get(0)?), &message)))
+        let (message, place) = (call.get::<String>(1)?, call.get::<String>(2)?);
+        Ok(answer(shared.borrow_mut().stuck(Slot(call.get(0)?), &message, &place)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "stuckAt", move |call| {
+        let place: String = call.get(1)?;
+        Ok(answer(shared.borrow_mut().stuck_at(Slot(call.get(0)?), &place)))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "mismatch", move |call| Ok(shared.borrow().mismatch(Slot(call.get(0)?)).unwrap_or_default()))

@@ -27,7 +27,11 @@ pub struct OpenOptions {
     /// Where a virtual clock stands, in ms since 1970; `null`: the machine's clock.
     pub virtual_now: Either<f64, Null>,
     /// Largest encoded value; 0: the default.
-    pub max_payload_bytes: u32,
+    pub max_payload_bytes: f64,
+    /// Records in a run's journal at most; 0: the default.
+    pub max_journal_records: f64,
+    /// Bytes in a run's journal at most; 0: the default.
+    pub max_journal_bytes: f64,
     /// Open runs at most; 0: the default.
     pub max_runs: u32,
 }
@@ -88,8 +92,14 @@ fn config(options: OpenOptions) -> napi::Result<Config> {
     if let Either::A(now_ms) = options.virtual_now {
         config.clock = Clock::virtual_at(now_ms as i64);
     }
-    if options.max_payload_bytes > 0 {
+    if options.max_payload_bytes > 0.0 {
         config.payload_bytes_max = options.max_payload_bytes as usize;
+    }
+    if options.max_journal_records > 0.0 {
+        config.journal_records_max = options.max_journal_records as usize;
+    }
+    if options.max_journal_bytes > 0.0 {
+        config.journal_bytes_max = options.max_journal_bytes as usize;
     }
     if options.max_runs > 0 {
         config.open_runs_max = options.max_runs as usize;

@@ -106,6 +106,61 @@ fn every_record_has_the_bytes_that_it_was_released_with() {
     }
 }
 
+#[test]
+fn a_record_is_little_longer_than_its_payload() {
+    let (text, payload, long) = ("n".repeat(TEXT_BYTES_MAX), vec![0; 1_000], "r".repeat(1_000));
+    let (run, seq, time_ms, attempt) = (RunNo(u64::MAX), Seq(u32::MAX), i64::MIN, u32::MAX);
+    let origin = Origin { from: ShardId(u16::MAX), number: u64::MAX };
+    let caller = Caller { shard: ShardId(u16::MAX), run, seq };
+    let (id, kind, name, actor) = (text.as_str(), text.as_str(), text.as_str(), Some(text.as_str()));
+    let payload = payload.as_slice();
+    let new = NewRun {
+        id,
+        kind,
+        version: u32::MAX,
+        key_root: [0; 16],
+        deadline_ms: Some(time_ms),
+        parent: Some((caller, ParentClose::Cancel)),
+        input: payload,
+        actor,
+    };
+    let child = ChildSpec {
+        id,
+        kind,
+        version: u32::MAX,
+        key_root: [0; 16],
+        timeout_ms: Some(time_ms),
+        parent_close: ParentClose::Cancel,
+        reuse: IdReuse::Allow,
+        conflict: IdConflict::Fail,
+        input: payload,
+    };
+    let status = Status::Failed;
+    for record in [
+        Record::Start { run, time_ms, new, origin: Some(origin) },
+        Record::StepDone { run, seq, name, attempt, time_ms, is_failure: true, payload },
+        Record::StepFailed { run, seq, name, attempt, time_ms, retry: Retry::At(time_ms), failure: payload },
+        Record::Heartbeat { run, seq, attempt, time_ms, details: payload },
+        Record::Signal { run, time_ms, name, payload, dedupe: actor, actor, origin: Some(origin) },
+        Record::ChildSet { run, seq, child },
+        Record::SendSet { run, seq, id, target: Some(run), what: Sending::Signal(name, payload) },
+        Record::SendSet { run, seq, id, target: Some(run), what: Sending::Cancel(&long) },
+        Record::ChildDone { run, seq, time_ms, status, payload, origin },
+        Record::Cancel { run, time_ms, reason: &long, actor, origin: Some(origin) },
+        Record::Done { run, time_ms, status, payload, actor, origin: Some(origin) },
+        Record::Answered { caller, status, payload, origin },
+    ] {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        // Half of the room is for payloads that the engine makes where there is none of the host's.
+        assert!(bytes.len() <= 1_000 + FIELDS_BYTES_MAX / 2, "{} bytes: {}", bytes.len(), record.label());
+    }
+    let quotes = "\"".repeat(TEXT_BYTES_MAX);
+    let message = format!("the result of step \"{quotes}\" takes {} bytes; the limit is {} bytes", u64::MAX, u64::MAX);
+    let own = crate::record::encode_step_failure(&quotes, u32::MAX, &message);
+    assert!(own.len() <= FIELDS_BYTES_MAX / 2, "{} bytes", own.len());
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_are_a_record_in_its_one_writing_or_none(

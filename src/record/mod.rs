@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod failure;
 pub mod frame;
 #[cfg(test)]
 mod golden;
@@ -13,8 +14,10 @@ mod ids;
 mod records;
 mod varint;
 
+pub use failure::{encode_failure, encode_step_failure};
 pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
 pub use records::{
-    Caller, ChildSpec, IdConflict, IdReuse, NewRun, Numbered, Origin, ParentClose, Record, Retry, Sending, Status,
+    Caller, ChildSpec, FIELDS_BYTES_MAX, IdConflict, IdReuse, NewRun, Numbered, Origin, ParentClose, Record, Retry,
+    Sending, Status, TEXT_BYTES_MAX,
 };
 pub use varint::{DecodeError, Reader, Writer};

@@ -28,6 +28,13 @@
 
 use super::{DecodeError, Lsn, Reader, RunNo, Seq, ShardId, Writer};
 
+/// Longest name, id, key or actor, in bytes of UTF-8.
+pub const TEXT_BYTES_MAX: usize = 256;
+
+/// A record is at most so much longer than the one payload in it: every text and every number that it may have, and
+/// the payloads that the engine itself makes. With room to spare.
+pub const FIELDS_BYTES_MAX: usize = 4_096;
+
 /// How a run, or something it waited for, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {

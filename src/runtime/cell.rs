@@ -1,6 +1,7 @@
 //! A shard with what surrounds it while it runs: what it holds back for the disk, what it has to tell its host.
 
 use super::held::Held;
+use super::resend::Resends;
 use crate::machine::{Effect, RunIx, Shard};
 use crate::record::{Lsn, Seq, ShardId, Status};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,6 +24,8 @@ pub enum Output {
     Attempt(RunIx, Seq, Lsn),
     /// A run ended, for listeners.
     Notice(RunIx),
+    /// The journal of a run has come to half of one of its bounds.
+    JournalHalf(RunIx),
     /// A message has its record: its sender may forget it.
     Applied {
         /// Who sent it.
@@ -41,7 +44,7 @@ pub enum HostEvent {
     Wake(RunIx),
     /// The body of this step may run now, by the gate that it had when this was asked for.
     Attempt(RunIx, Seq, Lsn),
-    /// The limit of this attempt is over; `true`: its own, `false`: it was silent for too long.
+    /// The limit of the attempt under this lease is over; `true`: its own, `false`: it was silent for too long.
     Overdue(RunIx, Seq, u32, bool),
     /// The run's code is to be dropped: it ended from outside, or is tried anew.
     Dropped(RunIx),
@@ -57,6 +60,8 @@ pub enum HostEvent {
     Result(Token, Status, Box<[u8]>),
     /// A run ended, durably.
     Ended(RunIx),
+    /// The journal of a run has come to half of one of its bounds.
+    JournalHalf(RunIx),
 }
 
 /// A shard as the group keeps it, behind its lock.
@@ -76,6 +81,8 @@ pub struct ShardCell {
     pub waiters: BTreeMap<RunIx, Vec<Token>>,
     /// Whether ends of runs are told to listeners.
     pub has_listeners: bool,
+    /// When messages to other processes are sent again.
+    pub(super) resends: Resends,
 }
 
 impl ShardCell {
@@ -88,6 +95,7 @@ impl ShardCell {
             to_load: VecDeque::new(),
             waiters: BTreeMap::new(),
             has_listeners: false,
+            resends: Resends::default(),
         }
     }
 

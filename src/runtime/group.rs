@@ -3,8 +3,9 @@
 use super::cell::{HostEvent, Output, ShardCell};
 use super::clock::Clock;
 use super::flusher::{FlushMode, Flusher};
+use super::resend::RESEND_BATCH;
 use crate::log::{Log, LogError, LogOptions, LogState, Storage};
-use crate::machine::{Effect, Message, Shard, Sink, Work};
+use crate::machine::{Effect, Limits, Message, Shard, Sink, Work};
 use crate::record::{Lsn, ShardId, Source};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -27,6 +28,8 @@ pub struct GroupOptions {
     pub flush: Option<FlushMode>,
     /// The storage needs no waiting: it is memory.
     pub is_memory: bool,
+    /// How large is what may be recorded.
+    pub limits: Limits,
     /// Carries messages to shards of other processes.
     pub relay: Option<Arc<dyn Relay>>,
 }
@@ -137,7 +140,7 @@ const VOID: u64 = 1 << 52;
 impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
-        let GroupOptions { storage, log: mut log_options, shards, clock, flush, is_memory, relay } = options;
+        let GroupOptions { storage, log: mut log_options, shards, clock, flush, is_memory, limits, relay } = options;
         if is_memory {
             log_options.reserve_bytes = 0;
         }
@@ -172,6 +175,9 @@ impl Group {
             log.append(Source::Scheduler, &settings(count))?;
             log.flush()?;
             machines = (0..count).map(|id| Shard::new(ShardId(id), count)).collect();
+        }
+        for machine in &mut machines {
+            machine.set_limits(limits);
         }
         let log = Arc::new(log);
         let has_rest = !is_memory && matches!(clock, Clock::System);
@@ -224,8 +230,9 @@ impl Group {
         }
     }
 
-    /// Sends every message of a shard again that its receiver has not acknowledged: after an open, and whenever a relay
-    /// may have lost some. Known ones change nothing.
+    /// Sends every message of a shard again that its receiver has not acknowledged: after an open, and when a relay knows
+    /// that it has lost some. Those to other processes are sent again by themselves, see `resend`. Known ones change
+    /// nothing.
     pub fn resend(&self, sender: ShardId) {
         self.with(sender, |cell, work| {
             let waiting: Vec<Effect> = cell.shard.unacknowledged().map(Effect::Post).collect();
@@ -376,8 +383,8 @@ impl Group {
             Effect::Load(run) => cell.to_load.push_back(run),
             Effect::Wake(run) => cell.events.push_back(HostEvent::Wake(run)),
             Effect::Attempt { run, seq, gate } => cell.held.hold(gate, Output::Attempt(run, seq, gate)),
-            Effect::Overdue { run, seq, attempt, is_timeout } => {
-                cell.events.push_back(HostEvent::Overdue(run, seq, attempt, is_timeout));
+            Effect::Overdue { run, seq, lease, is_timeout } => {
+                cell.events.push_back(HostEvent::Overdue(run, seq, lease, is_timeout));
             }
             Effect::Ended { run, was_loaded } => {
                 if was_loaded {
@@ -386,9 +393,13 @@ impl Group {
                 cell.run_ended(run);
             }
             Effect::Dropped(run) => cell.events.push_back(HostEvent::Dropped(run)),
+            Effect::JournalHalf(run) => {
+                cell.held.hold(cell.shard.view(run).last, Output::JournalHalf(run));
+            }
             Effect::Stuck(run) => cell.events.push_back(HostEvent::Stuck(run)),
             Effect::Post(message) => {
                 if self.is_remote(message.to) {
+                    cell.resends.waits(message.to, self.clock.now_ms());
                     cell.held.hold(message.lsn, Output::Remote(message));
                 } else if !cfg!(fusee_mutant = "outbox_entry_dropped") {
                     outgoing.push_back(message);
@@ -436,7 +447,25 @@ impl Group {
 
     /// A shard of another process has a message of ours on disk.
     pub fn acknowledge(&self, sender: ShardId, receiver: ShardId, number: u64) {
-        self.visit(sender, |cell, _| cell.shard.acknowledge(receiver, number));
+        let is_remote = self.is_remote(receiver);
+        self.visit(sender, |cell, work| {
+            if cell.shard.acknowledge(receiver, number) && is_remote {
+                let is_empty = cell.shard.unacknowledged_to(receiver).next().is_none();
+                cell.resends.acknowledged(receiver, number, is_empty, work.now_ms);
+            }
+        });
+    }
+
+    /// Sends messages of a shard again whose receipts have not come in time. What is not durable waits for that first.
+    fn resend_due(cell: &mut ShardCell, now_ms: i64, durable: Lsn, remote: &mut Vec<Message>) {
+        let due: Vec<ShardId> = cell.resends.due(now_ms).collect();
+        for receiver in due {
+            let waiting = cell.shard.unacknowledged_to(receiver).take_while(|message| message.lsn <= durable);
+            remote.extend(waiting.take(RESEND_BATCH));
+            let last = remote.last().filter(|message| message.to == receiver);
+            let resent_to = last.map_or(0, |message| message.number);
+            cell.resends.resent(receiver, resent_to, now_ms);
+        }
     }
 
     /// Whether a shard has something for its host: events, due timers, outputs whose records are durable.
@@ -463,6 +492,7 @@ impl Group {
             if cell.shard.next_due_ms().is_some_and(|due_ms| due_ms <= work.now_ms) {
                 cell.shard.handle_due(work);
             }
+            Self::resend_due(cell, work.now_ms, durable, &mut remote);
             while let Some(output) = cell.held.release(durable) {
                 match output {
                     Output::Ack(token) => cell.events.push_back(HostEvent::Ack(token)),
@@ -473,6 +503,7 @@ impl Group {
                     }
                     Output::Attempt(run, seq, gate) => cell.events.push_back(HostEvent::Attempt(run, seq, gate)),
                     Output::Notice(run) => cell.events.push_back(HostEvent::Ended(run)),
+                    Output::JournalHalf(run) => cell.events.push_back(HostEvent::JournalHalf(run)),
                     Output::Applied { sender, number } => applied.push((sender, number)),
                     Output::Remote(message) => remote.push(message),
                 }
@@ -546,7 +577,8 @@ impl Gauge {
             self.is_dirty.store(true, Ordering::Release);
         }
         self.wanted.store(cell.held.first().map_or(u64::MAX, |lsn| lsn.0), Ordering::Release);
-        self.due_ms.store(cell.shard.next_due_ms().unwrap_or(i64::MAX), Ordering::Release);
+        let due_ms = [cell.shard.next_due_ms(), cell.resends.due_ms()].into_iter().flatten().min();
+        self.due_ms.store(due_ms.unwrap_or(i64::MAX), Ordering::Release);
         self.open_runs.store(cell.shard.open_count(), Ordering::Relaxed);
     }
 }

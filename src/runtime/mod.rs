@@ -12,6 +12,7 @@ mod clock;
 mod flusher;
 mod group;
 mod held;
+mod resend;
 
 pub use cell::{HostEvent, Output, ShardCell, Token};
 pub use clock::Clock;

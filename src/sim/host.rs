@@ -8,7 +8,7 @@ use crate::engine::{
 };
 use crate::machine::{OpenedStep, RunIx, Target};
 use crate::record::{ChildSpec, Record, Sending, Seq, ShardId, Status, parse_run_id};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A broken promise: which law, and what happened.
 pub(super) type Broken = String;
@@ -47,6 +47,7 @@ pub(super) struct Body {
     slot: Slot,
     seq: u32,
     attempt: u32,
+    lease: u32,
     is_interrupted: bool,
     /// What the engine says must be durable.
     gate: Lsn,
@@ -63,6 +64,8 @@ pub(super) struct Host {
     pub(super) bodies: Vec<Body>,
     /// Bodies whose attempt was given up and that return all the same.
     late: Vec<Body>,
+    /// Leases that were given out: slot, operation, lease.
+    leases: BTreeSet<(Slot, u32, u32)>,
     /// The log has failed: the host was told.
     pub(super) has_failed: bool,
     /// Bodies succeed from now on, whatever their plan says.
@@ -147,6 +150,7 @@ impl Host {
         self.codes.remove(&slot);
         self.bodies.retain(|body| body.slot != slot);
         self.late.retain(|body| body.slot != slot);
+        self.leases.retain(|(of, ..)| *of != slot);
     }
 
     /// A body of a replayed or failed step may run: its records have to be durable already.
@@ -158,6 +162,10 @@ impl Host {
         let mut fields = text.split(FIELD);
         let attempt = fields.next().and_then(|attempt| attempt.parse().ok()).ok_or("an attempt has no number")?;
         let is_interrupted = fields.next() == Some("1");
+        let lease = fields.next().and_then(|lease| lease.parse().ok()).ok_or("an attempt has no lease")?;
+        if !self.leases.insert((slot, seq, lease)) {
+            return Err(format!("LAW-7: lease {lease} of operation {seq} of {} is given out twice", code.id));
+        }
         if self.bodies.iter().any(|body| body.slot == slot && body.seq == seq) {
             return Err(format!("two bodies of operation {seq} of {} at a time", code.id));
         }
@@ -166,6 +174,7 @@ impl Host {
             slot,
             seq,
             attempt,
+            lease,
             is_interrupted,
             gate: Lsn::NONE,
             rests_on,
@@ -177,8 +186,8 @@ impl Host {
     }
 
     fn overdue(&mut self, engine: &mut ForeignEngine, slot: Slot, seq: u32, text: &str) -> Result<(), Broken> {
-        let attempt: u32 = text.split(FIELD).next().and_then(|attempt| attempt.parse().ok()).unwrap_or(0);
-        let found = self.bodies.iter().position(|body| body.slot == slot && body.seq == seq && body.attempt == attempt);
+        let lease: u32 = text.split(FIELD).next().and_then(|lease| lease.parse().ok()).unwrap_or(0);
+        let found = self.bodies.iter().position(|body| body.slot == slot && body.seq == seq && body.lease == lease);
         let Some(index) = found else { return Ok(()) };
         let body = self.bodies.remove(index);
         self.late.push(body.clone());
@@ -373,10 +382,12 @@ impl Host {
                         (_, true) => newest_of_run(engine, code.place),
                         (false, false) => newest,
                     };
+                    self.leases.insert((slot, seq.0, 1));
                     self.bodies.push(Body {
                         slot,
                         seq: seq.0,
                         attempt: 1,
+                        lease: 1,
                         is_interrupted: false,
                         gate,
                         rests_on,
@@ -456,7 +467,7 @@ impl Host {
             let Some(code) = self.codes.get(&body.slot) else { return Ok(()) };
             oracle.body_ran(code.key, body.seq, body.rests_on, body.plan.is_at_most_once)?;
             let (seq, timeout_ms) = (Seq(body.seq), body.plan.timeout_ms);
-            if timeout_ms.is_some() && engine.watch_attempt(body.slot, seq, body.attempt, timeout_ms, None).is_err() {
+            if timeout_ms.is_some() && engine.watch_attempt(body.slot, seq, body.lease, timeout_ms, None).is_err() {
                 self.drop_code(body.slot);
                 return Ok(());
             }
@@ -481,14 +492,14 @@ impl Host {
         Ok(())
     }
 
-    /// A body whose attempt does not count any more returns: nothing changes.
+    /// A body whose lease is dead returns: nothing changes.
     pub(super) fn late_body(&mut self, engine: &mut ForeignEngine, oracle: &mut Oracle) -> Result<bool, Broken> {
         let Some(body) = self.late.pop() else { return Ok(false) };
         let result = format!("late {}", oracle.effect());
-        match engine.complete(body.slot, Seq(body.seq), body.attempt, result.as_bytes(), false) {
+        match engine.complete(body.slot, Seq(body.seq), body.lease, result.as_bytes(), false) {
             Ok(Completed::Stale) => Ok(true),
             Ok(_) => {
-                Err(format!("LAW-7: a result of an attempt that does not count was taken, operation {}", body.seq))
+                Err(format!("LAW-7: a result under the dead lease {} was taken, operation {}", body.lease, body.seq))
             }
             Err(halt) => self.halted(engine, body.slot, halt).map(|()| true),
         }
@@ -506,12 +517,12 @@ impl Host {
     }
 
     fn ended(&mut self, engine: &mut ForeignEngine, body: &Body, outcome: Outcome) -> Result<(), Broken> {
-        let (slot, seq, attempt) = (body.slot, Seq(body.seq), body.attempt);
+        let (slot, seq, lease) = (body.slot, Seq(body.seq), body.lease);
         let recorded = match outcome {
             Outcome::Completed(result) => {
                 let takes =
                     self.codes.get(&slot).is_some_and(|code| code.taken.is_none() && code.state.is_multiple_of(2));
-                engine.complete(slot, seq, attempt, result.as_bytes(), takes).map(|completed| {
+                engine.complete(slot, seq, lease, result.as_bytes(), takes).map(|completed| {
                     match self.codes.get_mut(&slot).filter(|_| completed == Completed::Taken) {
                         Some(code) => {
                             let delivery = Delivery { kind: DeliveryKind::StepCompleted, seq, is_last: true };
@@ -521,14 +532,8 @@ impl Host {
                     }
                 })
             }
-            Outcome::Failed(text) => engine.fail(slot, seq, attempt, text.as_bytes()).map(|_| self.news(slot)),
-            Outcome::Retry(after_ms) => {
-                if after_ms.is_none() {
-                    // Attempts are counted from 1 again after a pause: what returns late could not be told apart.
-                    self.late.retain(|late| late.slot != slot || late.seq != body.seq);
-                }
-                engine.retry(slot, seq, attempt, after_ms, b"again").map(|_| self.news(slot))
-            }
+            Outcome::Failed(text) => engine.fail(slot, seq, lease, text.as_bytes()).map(|_| self.news(slot)),
+            Outcome::Retry(after_ms) => engine.retry(slot, seq, lease, after_ms, b"again").map(|_| self.news(slot)),
         };
         match recorded {
             Ok(()) => Ok(()),

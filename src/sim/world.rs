@@ -49,6 +49,8 @@ struct Climate {
     staged_bytes_max: usize,
     /// Bytes of the reserve; 0: there is none.
     reserve_bytes: u64,
+    /// Records in a journal before its run fails.
+    journal_records_max: usize,
     faults: Faults,
 }
 
@@ -523,6 +525,7 @@ impl World {
             log,
             flush: Some(FlushMode::Inline),
             clock: self.clock.clone(),
+            journal_records_max: self.climate.journal_records_max,
             definitions: if self.has_code { vec!["p".into()] } else { Vec::new() },
             ..Config::new(Durability::Custom(Arc::new(self.disk.clone())))
         }
@@ -707,6 +710,7 @@ impl Climate {
             rot: *rng.pick(&[0, 2]),
             staged_bytes_max: *rng.pick(&[300, 4 << 10, 64 << 20]),
             reserve_bytes: *rng.pick(&[0, 10 << 10, 32 << 10]),
+            journal_records_max: *rng.pick(&[10, 20, 50_000, 50_000]),
             faults,
         }
     }

@@ -207,6 +207,7 @@ fn a_child_may_replace_its_own_parent() {
 #[test]
 fn watching_a_run_that_has_ended_leaves_the_kept_journals_in_their_bound() {
     let mut world = World::new(1);
+    world.limit(Limits { payload_bytes_max: 8 << 20, ..Limits::default() });
     let watcher = world.started("watcher");
     let run = world.started("a");
     world.finish(run, Status::Completed, &"x".repeat(5 << 20)).unwrap();

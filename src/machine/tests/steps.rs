@@ -238,7 +238,59 @@ fn a_paused_step_waits_for_somebody_and_begins_anew() {
     assert_eq!(world.take_attempts(), [(1, 1, false)]);
     assert!(!world.shards[0].view(run.1).marks.is_paused);
     assert_eq!(world.labels(run), ["started", "stepAttemptFailed", "resumed"]);
-    assert!(world.complete(run, 1, 1, "ok"));
+    assert_eq!(world.leases, [2]);
+    assert!(world.complete(run, 1, 2, "ok"));
+}
+
+#[test]
+fn a_completion_from_before_a_pause_changes_nothing_after_it_law_7() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.step(run, "s").unwrap();
+    world.rests(run);
+    for lease in [1, 2] {
+        assert!(world.retry(run, 1, lease, Some(0)));
+        world.advance(0);
+    }
+    assert!(world.retry(run, 1, 3, None));
+    world.resume("a").unwrap();
+    let resumed = world.take_attempts();
+    assert_eq!(resumed.last(), Some(&(1, 1, false)), "attempts are counted from 1 again");
+    let issued = *world.leases.last().unwrap();
+    assert_eq!(issued, 4, "leases are not");
+    for dead in 0..issued {
+        assert!(!world.complete(run, 1, dead, "late") && !world.fail(run, 1, dead, "late"));
+        assert!(!world.retry(run, 1, dead, Some(0)));
+        assert!(!world.on(0, |shard, work| shard.heartbeat(work, run.1, Seq(1), dead, Some(b"late"))));
+    }
+    assert!(world.complete(run, 1, issued, "in time"));
+    assert_eq!(world.next(run), Some((DeliveryKind::StepCompleted, 1)));
+    assert_eq!(world.payload(run), "in time");
+}
+
+#[test]
+fn leases_go_on_in_a_replay_where_they_were_law_7() {
+    for is_clean in [true, false] {
+        let mut world = World::new(1);
+        let run = world.started("a");
+        world.step(run, "s").unwrap();
+        world.rests(run);
+        for lease in [1, 2] {
+            assert!(world.retry(run, 1, lease, None));
+            world.resume("a").unwrap();
+        }
+        world.take_attempts();
+        assert_eq!(world.leases, [3], "of the one that still runs");
+        world.reopen(is_clean);
+        world.load(run);
+        world.next(run);
+        world.step(run, "s").unwrap();
+        world.rests(run);
+        assert_eq!(world.take_attempts(), [(1, 1, false)]);
+        assert!(!world.complete(run, 1, 1, "late") && !world.complete(run, 1, 2, "late"));
+        let lease = *world.leases.last().unwrap();
+        assert!(lease >= 3 && world.complete(run, 1, lease, "ok"));
+    }
 }
 
 #[test]
@@ -341,15 +393,15 @@ fn heartbeats_keep_an_attempt_alive_and_their_details_come_back() {
     world.advance(29);
     assert!(!world.has_effect(|effect| matches!(effect, Effect::Overdue { .. })));
     world.advance(1);
-    assert!(world.has_effect(|effect| matches!(effect, Effect::Overdue { is_timeout: false, attempt: 1, .. })));
+    assert!(world.has_effect(|effect| matches!(effect, Effect::Overdue { is_timeout: false, lease: 1, .. })));
     assert!(world.retry(run, 1, 1, Some(0)));
     world.advance(0);
-    let details = world.shards[0].attempt(run.1, Seq(1), Lsn(3)).map(|attempt| attempt.2);
+    let details = world.shards[0].attempt(run.1, Seq(1), Lsn(3)).map(|attempt| attempt.last_heartbeat);
     assert_eq!(details, Some(b"half".to_vec()));
     world.effects.clear();
     world.on(0, |shard, work| shard.watch_attempt(work.now_ms, run.1, Seq(1), 2, Some(100), None));
     world.advance(100);
-    assert!(world.has_effect(|effect| matches!(effect, Effect::Overdue { is_timeout: true, attempt: 2, .. })));
+    assert!(world.has_effect(|effect| matches!(effect, Effect::Overdue { is_timeout: true, lease: 2, .. })));
     assert!(world.complete(run, 1, 2, "ok"));
     assert_eq!(world.shards[0].next_due_ms(), None);
 }

@@ -19,7 +19,7 @@ fn recorded() -> (World, R) {
 }
 
 fn message(world: &World, run: R) -> String {
-    world.shards[run.0].stuck_message(run.1).unwrap_or_default().to_owned()
+    world.shards[run.0].stuck(run.1).map(|stuck| stuck.message.clone()).unwrap_or_default()
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn an_attempt_of_the_life_before_is_not_asked_for_again() {
     world.step(run, "s").unwrap();
     world.rests(run);
     // The attempt waits for the disk; meanwhile the host finds a broken rule, and somebody resumes the run.
-    world.on(0, |shard, work| shard.mark_stuck(work, run.1, "it awaited something else"));
+    world.on(0, |shard, work| shard.mark_stuck(work, run.1, "it awaited something else", "flow.ts:1:2"));
     world.resume("a").unwrap();
     world.load(run);
     world.next(run);
@@ -130,4 +130,80 @@ fn a_stuck_run_can_be_ended() {
     assert_eq!(world.step(run, "t"), Err(Halt::Mismatch));
     world.terminate("a").unwrap();
     assert_eq!(world.status(run), Some(Status::Terminated));
+}
+
+fn described(kind: &'static str, name: &str) -> Option<Described> {
+    Some(Described { kind, name: name.into() })
+}
+
+#[test]
+fn a_stuck_run_says_where_what_was_recorded_and_what_was_asked_law_5() {
+    type Asks<'a> = &'a dyn Fn(&mut World, R) -> Option<Halt>;
+    let cases: [(Asks<'_>, u32, Option<Described>, Option<Described>); 7] = [
+        (&|world, run| world.step(run, "t").err(), 1, described("step", "s"), described("step", "t")),
+        (&|world, run| world.condition(run, None).err(), 1, described("step", "s"), described("condition", "")),
+        (
+            &|world, run| {
+                world.step(run, "s").unwrap();
+                world.child(run, child("kid")).err()
+            },
+            2,
+            described("sleep", ""),
+            described("child", "flow kid"),
+        ),
+        (
+            &|world, run| {
+                world.step(run, "s").unwrap();
+                world.sleep(run, 10).unwrap();
+                world.send(run, "b", Sending::Watch).err()
+            },
+            3,
+            described("waitFor", "x"),
+            described("result", "b"),
+        ),
+        (
+            &|world, run| {
+                world.step(run, "s").unwrap();
+                world.sleep(run, 10).unwrap();
+                world.wait(run, "x", None).unwrap();
+                world.child(run, child("kid")).unwrap();
+                world.send(run, "kid", Sending::Cancel("why")).err()
+            },
+            5,
+            described("signal", "go kid"),
+            described("cancel", "kid"),
+        ),
+        (&|world, run| world.finish(run, Status::Completed, "").err(), 1, described("step", "s"), None),
+        (
+            &|world, run| {
+                world.step(run, "s").unwrap();
+                world.rests(run);
+                None
+            },
+            2,
+            described("sleep", ""),
+            None,
+        ),
+    ];
+    for (asks, seq, was, asked) in cases {
+        let (mut world, run) = recorded();
+        assert_eq!(asks(&mut world, run).unwrap_or(Halt::Mismatch), Halt::Mismatch);
+        world.on(0, |shard, _| shard.set_stuck_place(run.1, "flow.ts:3:7"));
+        let stuck = world.shards[0].stuck(run.1).unwrap().clone();
+        assert_eq!((stuck.seq, &stuck.recorded, &stuck.asked), (Seq(seq), &was, &asked), "{}", stuck.message);
+        assert_eq!(stuck.place, "flow.ts:3:7");
+        assert_eq!(world.shards[0].explain(run.1), Explanation::Stuck(Box::new(stuck)));
+    }
+}
+
+#[test]
+fn code_that_broke_a_rule_is_reported_with_the_last_operation_and_the_place() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.step(run, "s").unwrap();
+    world.on(0, |shard, work| shard.mark_stuck(work, run.1, "it awaited something else", "flow.ts:1:2"));
+    world.on(0, |shard, work| shard.mark_stuck(work, run.1, "a second reason", "flow.ts:9:9"));
+    let stuck = world.shards[0].stuck(run.1).unwrap();
+    assert_eq!((&*stuck.message, stuck.seq, &*stuck.place), ("it awaited something else", Seq(1), "flow.ts:1:2"));
+    assert_eq!((&stuck.recorded, &stuck.asked), (&None, &None));
 }

@@ -20,6 +20,8 @@ pub(super) struct World {
     pub(super) mail: VecDeque<Message>,
     /// Messages stay in `mail`.
     pub(super) is_mail_held: bool,
+    /// Leases of the attempts that `take_attempts` has returned, in order.
+    pub(super) leases: Vec<u32>,
     seqs: BTreeMap<R, u32>,
 }
 
@@ -70,8 +72,13 @@ impl World {
             effects: Vec::new(),
             mail: VecDeque::new(),
             is_mail_held: false,
+            leases: Vec::new(),
             seqs: BTreeMap::new(),
         }
+    }
+
+    pub(super) fn limit(&mut self, limits: Limits) {
+        self.shards.iter_mut().for_each(|shard| shard.set_limits(limits));
     }
 
     /// Work on one shard; messages that follow from it are delivered, unless they are held.
@@ -188,18 +195,18 @@ impl World {
         self.on(run.0, |shard, work| shard.open_send(work, run.1, seq, id, None, what))
     }
 
-    pub(super) fn complete(&mut self, run: R, seq: u32, attempt: u32, payload: &str) -> bool {
-        self.on(run.0, |shard, work| shard.complete(work, run.1, Seq(seq), attempt, payload.as_bytes()))
+    pub(super) fn complete(&mut self, run: R, seq: u32, lease: u32, payload: &str) -> bool {
+        self.on(run.0, |shard, work| shard.complete(work, run.1, Seq(seq), lease, payload.as_bytes()))
     }
 
-    pub(super) fn fail(&mut self, run: R, seq: u32, attempt: u32, failure: &str) -> bool {
-        self.on(run.0, |shard, work| shard.fail(work, run.1, Seq(seq), attempt, failure.as_bytes()))
+    pub(super) fn fail(&mut self, run: R, seq: u32, lease: u32, failure: &str) -> bool {
+        self.on(run.0, |shard, work| shard.fail(work, run.1, Seq(seq), lease, failure.as_bytes()))
     }
 
     /// `after_ms`: `None` pauses.
-    pub(super) fn retry(&mut self, run: R, seq: u32, attempt: u32, after_ms: Option<i64>) -> bool {
+    pub(super) fn retry(&mut self, run: R, seq: u32, lease: u32, after_ms: Option<i64>) -> bool {
         let retry = after_ms.map_or(Retry::Paused, |after_ms| Retry::At(self.now_ms + after_ms));
-        self.on(run.0, |shard, work| shard.retry(work, run.1, Seq(seq), attempt, retry, b"no"))
+        self.on(run.0, |shard, work| shard.retry(work, run.1, Seq(seq), lease, retry, b"no"))
     }
 
     pub(super) fn finish(&mut self, run: R, status: Status, payload: &str) -> Result<(), Halt> {
@@ -265,8 +272,9 @@ impl World {
         let mut attempts = Vec::new();
         for (shard, effect) in std::mem::take(&mut self.effects) {
             if let Effect::Attempt { run, seq, gate } = effect {
-                if let Some((attempt, is_interrupted, _)) = self.shards[shard].attempt(run, seq, gate) {
-                    attempts.push((seq.0, attempt, is_interrupted));
+                if let Some(attempt) = self.shards[shard].attempt(run, seq, gate) {
+                    self.leases.push(attempt.lease);
+                    attempts.push((seq.0, attempt.number, attempt.is_interrupted));
                 }
             } else {
                 self.effects.push((shard, effect));

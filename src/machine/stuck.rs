@@ -1,0 +1,185 @@
+//! What an operation is known by, and why a run is stuck: law 5.
+
+use super::code::Halt;
+use super::run::{Code, RunIx};
+use super::shard::{Effect, Shard, Work};
+use crate::record::{Record, Sending, Seq};
+use std::fmt;
+
+/// What an operation is, beside its number: the same in replay, or the run is stuck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation<'a> {
+    Step(&'a str),
+    Sleep,
+    Wait(&'a str),
+    Condition,
+    Child { kind: &'a str, id: &'a str },
+    Signal { name: &'a str, id: &'a str },
+    Cancel(&'a str),
+    Result(&'a str),
+}
+
+impl<'a> Operation<'a> {
+    /// The operation that a record belongs to, and its number, for those that identify it.
+    pub(crate) fn of(record: &Record<'a>) -> Option<(Seq, Operation<'a>)> {
+        Some(match *record {
+            Record::StepDone { seq, name, .. }
+            | Record::StepFailed { seq, name, .. }
+            | Record::StepStarted { seq, name, .. } => (seq, Operation::Step(name)),
+            Record::TimerSet { seq, .. } => (seq, Operation::Sleep),
+            Record::WaitSet { seq, name, .. } => (seq, Operation::Wait(name)),
+            Record::ConditionSet { seq, .. } => (seq, Operation::Condition),
+            Record::ChildSet { seq, child, .. } => (seq, Operation::Child { kind: child.kind, id: child.id }),
+            Record::SendSet { seq, id, what, .. } => (seq, Operation::sending(id, what)),
+            Record::Start { .. }
+            | Record::Heartbeat { .. }
+            | Record::TimerFired { .. }
+            | Record::Signal { .. }
+            | Record::ChildDone { .. }
+            | Record::Cancel { .. }
+            | Record::Resumed { .. }
+            | Record::Done { .. }
+            | Record::Watched { .. }
+            | Record::Answered { .. }
+            | Record::Received { .. } => return None,
+        })
+    }
+
+    pub(crate) fn sending(id: &'a str, what: Sending<'a>) -> Operation<'a> {
+        match what {
+            Sending::Signal(name, _) => Operation::Signal { name, id },
+            Sending::Cancel(_) => Operation::Cancel(id),
+            Sending::Watch => Operation::Result(id),
+        }
+    }
+
+    fn described(self) -> Described {
+        let (kind, name) = match self {
+            Operation::Step(name) => ("step", name.to_owned()),
+            Operation::Sleep => ("sleep", String::new()),
+            Operation::Wait(name) => ("waitFor", name.to_owned()),
+            Operation::Condition => ("condition", String::new()),
+            Operation::Child { kind, id } => ("child", format!("{kind} {id}")),
+            Operation::Signal { name, id } => ("signal", format!("{name} {id}")),
+            Operation::Cancel(id) => ("cancel", id.to_owned()),
+            Operation::Result(id) => ("result", id.to_owned()),
+        };
+        Described { kind, name }
+    }
+}
+
+impl fmt::Display for Operation<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Operation::Step(name) => write!(formatter, "step \"{name}\""),
+            Operation::Sleep => formatter.write_str("sleep"),
+            Operation::Wait(name) => write!(formatter, "wait for signal \"{name}\""),
+            Operation::Condition => formatter.write_str("condition"),
+            Operation::Child { kind, id } => write!(formatter, "child {kind} \"{id}\""),
+            Operation::Signal { name, id } => write!(formatter, "signal \"{name}\" to workflow \"{id}\""),
+            Operation::Cancel(id) => write!(formatter, "cancel of workflow \"{id}\""),
+            Operation::Result(id) => write!(formatter, "result of workflow \"{id}\""),
+        }
+    }
+}
+
+/// An operation as reports show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// What kind of operation: the verb of the SDK.
+    pub kind: &'static str,
+    /// Its name: of a step or a signal, the type and the id of a child, the name and the receiver of a signal that is
+    /// sent, the id of another workflow. Empty: it has none.
+    pub name: String,
+}
+
+/// Why a run is stuck.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// All of it in a sentence.
+    pub message: String,
+    /// The operation at which code and records part; of code that broke a rule, the last one that it asked for.
+    pub seq: Seq,
+    /// What is recorded there, if something is.
+    pub recorded: Option<Described>,
+    /// What the code asked for, if it asked for something.
+    pub asked: Option<Described>,
+    /// Where in the code, as the host says; empty: it does not know. Where the operation was asked for when it was
+    /// recorded is in no record.
+    pub place: String,
+}
+
+impl Shard {
+    /// The host found the code breaking a rule, at a place in it if it is known.
+    pub fn mark_stuck(&mut self, work: &mut Work<'_>, run: RunIx, message: &str, place: &str) {
+        let Some(open) = self.run(run).open().filter(|open| !open.is_stuck()) else { return };
+        let seq = Seq(open.asked);
+        let stuck = Stuck { message: message.into(), seq, recorded: None, asked: None, place: place.into() };
+        self.stick(work, run, stuck);
+    }
+
+    /// Why the run is stuck, if it is.
+    #[must_use]
+    pub fn stuck(&self, run: RunIx) -> Option<&Stuck> {
+        match &self.run(run).open()?.code {
+            Code::Stuck(stuck) => Some(stuck),
+            Code::Absent | Code::Idle | Code::InTurn | Code::InLastTurn => None,
+        }
+    }
+
+    /// The host knows where in the code the run got stuck.
+    pub fn set_stuck_place(&mut self, run: RunIx, place: &str) {
+        if let Some(open) = self.open_mut(run)
+            && let Code::Stuck(stuck) = &mut open.code
+        {
+            place.clone_into(&mut stuck.place);
+        }
+    }
+
+    /// The code asks for something else than is recorded at `position`, or for nothing (`None`) and does `instead`.
+    pub(super) fn mismatch(
+        &mut self,
+        work: &mut Work<'_>,
+        run: RunIx,
+        position: u32,
+        asked: Option<Operation<'_>>,
+        instead: &str,
+    ) -> Halt {
+        let record = self.run(run).journal.read(position).0.record;
+        let (seq, recorded) = Operation::of(&record).expect("only records that identify an operation are compared");
+        let message = match asked {
+            Some(asked) => format!("operation {}: recorded {recorded}, asked for {asked}", seq.0),
+            None => format!("operation {}: recorded {recorded}, but the code {instead}", seq.0),
+        };
+        let (recorded, asked) = (Some(recorded.described()), asked.map(Operation::described));
+        self.stick(work, run, Stuck { message, seq, recorded, asked, place: String::new() });
+        Halt::Mismatch
+    }
+
+    /// The code asks for something that cannot be, whatever is recorded.
+    pub(super) fn refuse_operation(
+        &mut self,
+        work: &mut Work<'_>,
+        run: RunIx,
+        seq: Seq,
+        asked: Operation<'_>,
+        message: String,
+    ) -> Halt {
+        let asked = Some(asked.described());
+        self.stick(work, run, Stuck { message, seq, recorded: None, asked, place: String::new() });
+        Halt::Mismatch
+    }
+
+    fn stick(&mut self, work: &mut Work<'_>, run: RunIx, stuck: Stuck) {
+        let Some(open) = self.open_mut(run) else { return };
+        open.code = Code::Stuck(Box::new(stuck));
+        let ops: Vec<Seq> = open.ops.iter().map(|op| op.0).collect();
+        // Its timers fire when it is tried again; until then they would only fill its journal.
+        for seq in ops {
+            if let Some(op) = self.open_mut(run).and_then(|open| open.ops.remove(seq)) {
+                self.disarm(run, seq, &op);
+            }
+        }
+        work.effects.push(Effect::Stuck(run));
+    }
+}
