@@ -22,8 +22,9 @@ pub enum FlushMode {
     Background,
 }
 
-/// A host's thread leads a flush itself only while one takes less than this. Judgement: about four wake-ups.
-const LEAD_MAX: Duration = Duration::from_micros(250);
+/// A host's thread leads a flush itself only while one takes less than this: half of what other work of its event loop
+/// may wait. A thread that has to be woken for it costs more where all cores are busy, up to a time slice of the system.
+const LEAD_MAX: Duration = Duration::from_micros(500);
 
 /// A host's thread spins for a flush in flight at most for this long, and only where a core is spare.
 const SPIN_MAX: Duration = Duration::from_micros(60);
@@ -207,9 +208,13 @@ impl Flusher {
     }
 
     fn measured(&self, took: Duration) {
-        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let average_ns = self.average_ns.load(Ordering::Relaxed);
-        let next_ns = if average_ns == 0 { took_ns } else { average_ns - average_ns / 8 + took_ns / 8 };
+        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let next_ns = match average_ns {
+            0 => took_ns,
+            // One flush that hangs, or in which this thread was put aside, says nothing about the next one.
+            average_ns => average_ns - average_ns / 8 + took_ns.min(average_ns.saturating_mul(2)) / 8,
+        };
         self.average_ns.store(next_ns, Ordering::Relaxed);
         self.flushes.fetch_add(1, Ordering::Relaxed);
     }
