@@ -1,12 +1,14 @@
-// Starts n workflows that wait, and prints what one of them takes: bytes of heap in use after a collection, and bytes by
-// which the whole process grew (the engine's own memory among them).
+// Starts n workflows that wait, and prints what one of them takes: bytes of JS heap in use after a collection, bytes that
+// the addon has allocated, and bytes by which the whole process grew. Wants an addon that counts (feature count-bytes).
 
 import { open } from 'fusee';
+import { createRequire } from 'node:module';
 import { seen, sleeper, workflows } from './definitions.mjs';
 import { pool } from './pool.mjs';
 
 const [dir, countText] = process.argv.slice(2);
 const count = Number(countText);
+const { allocatedBytes } = createRequire(import.meta.url)(process.env.FUSEE_NATIVE_PATH);
 const engine = await open(dir, { workflows, dev: false });
 const text = 'x'.repeat(98); // 100 bytes with its quotes
 
@@ -23,14 +25,15 @@ const settle = async () => {
 const warmUps = 1000;
 await start(0, warmUps);
 await settle();
-const before = process.memoryUsage();
+const before = { ...process.memoryUsage(), allocated: allocatedBytes() };
 await start(warmUps, warmUps + count);
 while (seen.sleeping < warmUps + count) await new Promise((resolve) => setTimeout(resolve, 5));
 await settle();
-const after = process.memoryUsage();
+const after = { ...process.memoryUsage(), allocated: allocatedBytes() };
 console.log(
   JSON.stringify({
     heapBytes: Math.round((after.heapUsed - before.heapUsed) / count),
+    allocatedBytes: Math.round((after.allocated - before.allocated) / count),
     residentBytes: Math.round((after.rss - before.rss) / count),
   }),
 );

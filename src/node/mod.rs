@@ -6,6 +6,8 @@
 
 mod client;
 mod code;
+#[cfg(feature = "count-bytes")]
+mod count_bytes;
 mod export;
 mod heads;
 mod hot;
