@@ -4,10 +4,15 @@ use super::foreign::ForeignEngine;
 use crate::machine::{Delivery, Effect, Halt, OpenedStep, RunIx, StepMode, Work};
 use crate::record::{ChildSpec, Lsn, Retry, RunNo, Sending, Seq, ShardId, Status};
 use crate::runtime::ShardCell;
+use std::collections::VecDeque;
 
 /// A run whose code the host has. Stale ones are known: every verb on one answers [`Halt::Dead`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot(pub u32);
+
+/// An index rests until so many others have been free before it is used again: a slot has 8 bits for its lives, so that
+/// the same number comes again after a quarter of a million runs at the earliest, and not after 256 short ones.
+const RESTING_MIN: usize = 1_024;
 
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
@@ -35,7 +40,8 @@ const RESULTS_BYTES_MAX: usize = 16 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     entries: Vec<Entry>,
-    free: Vec<u32>,
+    /// Free indexes, those that have rested longest first.
+    free: VecDeque<u32>,
     /// By shard, by run: its slot.
     by_run: Vec<Vec<Option<Slot>>>,
 }
@@ -52,7 +58,8 @@ impl Slots {
     }
 
     pub(super) fn take(&mut self, shard: ShardId, run: RunIx) -> Slot {
-        let index = self.free.pop().unwrap_or_else(|| {
+        let rested = if self.free.len() >= RESTING_MIN { self.free.pop_front() } else { None };
+        let index = rested.unwrap_or_else(|| {
             self.entries.push(Entry { life: 0, place: None });
             self.entries.len() as u32 - 1
         });
@@ -83,7 +90,7 @@ impl Slots {
         let entry = &mut self.entries[index as usize];
         entry.place = None;
         entry.life = entry.life.wrapping_add(1);
-        self.free.push(index);
+        self.free.push_back(index);
         self.by_run[usize::from(shard.0)][run.0 as usize] = None;
     }
 }
@@ -325,5 +332,24 @@ impl ForeignEngine {
     pub fn last(&self, slot: Slot) -> Result<Lsn, Halt> {
         let (shard, _) = self.place(slot)?;
         Ok(self.group.with(shard, |cell, _| cell.shard.last()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_not_given_to_another_run_for_a_long_time_law_7() {
+        let mut slots = Slots::new(1);
+        let first = slots.take(ShardId(0), RunIx(0));
+        slots.free(first);
+        for run in 1..200_000 {
+            let slot = slots.take(ShardId(0), RunIx(run % 7));
+            assert_ne!(slot, first, "after {run} short runs");
+            assert_eq!(slots.place(first), None);
+            slots.free(slot);
+        }
+        assert!(slots.entries.len() <= RESTING_MIN + 1, "and memory does not grow");
     }
 }
