@@ -84,7 +84,7 @@ impl Limits {
     pub(super) fn check_body(&self, body: &Body) -> Result<(), String> {
         match body {
             Body::Start { child, .. } => self.check_payload("the input", &child.input),
-            Body::Signal { payload, .. } => self.check_payload("the value of the signal", payload),
+            Body::Signal { name, payload, .. } => self.check_signal(name, payload, None, None),
             Body::Cancel { reason, .. } => self.check_payload("the reason of a cancel", reason.as_bytes()),
             // It may be a failure that an engine has made.
             Body::Ended { payload, .. } if payload.len() <= OWN_PAYLOAD_BYTES_MAX => Ok(()),
