@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/.."
 
-seeds=${FUSEE_SEEDS:-2000}
+seeds=${FUSEE_SEEDS:-5000}
 bugs=(release_before_durable gate_ignored outbox_entry_dropped timer_not_rearmed second_result_accepted
   flush_skipped watermark_frozen tail_not_copied tail_not_cut failed_flush_retried
   segment_named_early truncation_undetected trim_unsynced refused_append_ignored pause_forgotten
