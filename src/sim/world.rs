@@ -1,7 +1,7 @@
 //! One seed: an engine, its host, clients, a disk, and everything that can go wrong between them.
 
 use super::disk::{Faults, Rot, SimDisk};
-use super::host::{Broken, Host};
+use super::host::{Broken, Host, PAYLOAD_BYTES_SMALL};
 use super::oracle::{Fact, Oracle, latest, newest_of_shard};
 use super::program::{SIGNALS, some_conflict, some_id, some_input, some_reuse};
 use super::rng::{Rng, mix};
@@ -49,6 +49,8 @@ struct Climate {
     staged_bytes_max: usize,
     /// Bytes of the reserve; 0: there is none.
     reserve_bytes: u64,
+    /// Largest payload.
+    payload_bytes_max: usize,
     /// Records in a journal before its run fails.
     journal_records_max: usize,
     faults: Faults,
@@ -525,6 +527,7 @@ impl World {
             log,
             flush: Some(FlushMode::Inline),
             clock: self.clock.clone(),
+            payload_bytes_max: self.climate.payload_bytes_max,
             journal_records_max: self.climate.journal_records_max,
             definitions: if self.has_code { vec!["p".into()] } else { Vec::new() },
             ..Config::new(Durability::Custom(Arc::new(self.disk.clone())))
@@ -710,6 +713,7 @@ impl Climate {
             rot: *rng.pick(&[0, 2]),
             staged_bytes_max: *rng.pick(&[300, 4 << 10, 64 << 20]),
             reserve_bytes: *rng.pick(&[0, 10 << 10, 32 << 10]),
+            payload_bytes_max: *rng.pick(&[PAYLOAD_BYTES_SMALL, 4 << 20]),
             journal_records_max: *rng.pick(&[10, 20, 50_000, 50_000]),
             faults,
         }
