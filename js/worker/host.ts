@@ -12,6 +12,7 @@ import { atPlace, placeOf } from '../workflow/place.js';
 import type { Run, WorkflowCode } from '../workflow/run.js';
 import { Attempt } from './attempt.js';
 import { Bodies, type BodyOwner, type BodyVerbs } from './bodies.js';
+import type { TickWatch } from './tick-watch.js';
 import { captureContext, currentMark, inRoot, marked } from './contexts.js';
 
 /** What the host needs of the engine. */
@@ -76,6 +77,7 @@ export class WorkerHost implements Host, BodyOwner {
     readonly verbs: HostVerbs,
     private readonly settings: HostSettings,
     private readonly turns: TurnOwner,
+    private readonly watch: TickWatch,
   ) {
     this.isDev = settings.isDev;
     this.nowMs = settings.nowMs;
@@ -128,6 +130,7 @@ export class WorkerHost implements Host, BodyOwner {
   }
 
   captureContext(): StepScope {
+    this.watch.take();
     return captureContext();
   }
 

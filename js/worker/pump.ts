@@ -22,6 +22,7 @@ import { WorkerHost, type HostSettings, type HostVerbs, type TurnOwner } from '.
 import { Queries } from './queries.js';
 import { ReadyQueue } from './ready-queue.js';
 import { enter, leave, type TurnTaker } from './thread.js';
+import { TickWatch } from './tick-watch.js';
 
 /** What the pump needs of the engine. */
 export interface PumpVerbs extends HostVerbs {
@@ -66,6 +67,9 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   private readonly readyRuns = new ReadyQueue();
   private durable = 0;
   private turnOf: Run | null = null;
+  /** The run whose turn has ended, while others go on before anything follows it. */
+  private turnEnded: Run | null = null;
+  private readonly watch = new TickWatch();
   private inARow = 0;
   private turnsToLook = TURNS_PER_LOOK;
   private lastYieldMs = 0;
@@ -84,7 +88,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     /** Time moves by itself: due timers need a timer of the event loop. */
     private readonly hasRealClock: boolean,
   ) {
-    this.host = new WorkerHost(verbs, settings, this);
+    this.host = new WorkerHost(verbs, settings, this, this.watch);
     this.bodies = this.host.bodies;
     this.dueTimer = new DueTimer(primitives, this.notify);
     this.queries = new Queries(verbs, this.host);
@@ -232,12 +236,40 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     }
   };
 
-  /** Runs {@link goOn} once the microtask queue has drained. */
-  private readonly armGoOn = (): void => {
-    this.primitives.nextTick(this.goOn);
+  /** Bodies or callers go on now, until the microtask queue has drained. */
+  private letOthersGoOn(): void {
+    void DRAINED.then(this.armEndOfOthers);
+  }
+
+  private readonly armEndOfOthers = (): void => {
+    this.watch.take();
+    this.primitives.nextTick(this.endOfOthers);
+  };
+
+  private readonly endOfOthers = (): void => {
+    if (this.watch.isUndisturbed) this.goOn();
+    else this.waitForOthers(null);
+  };
+
+  /**
+   * A drain is not enough: ticks of others may wait, and what they resolve would go on within a turn that begins now.
+   * They are all through in the next macrotask. @param run whose turn has just ended
+   */
+  private waitForOthers(run: Run | null): void {
+    this.turnEnded = run;
+    this.primitives.setImmediate(this.goOnAfterOthers);
+  }
+
+  private readonly goOnAfterOthers = (): void => {
+    this.lastYieldMs = this.primitives.monotonicMs();
+    const run = this.turnEnded;
+    this.turnEnded = null;
+    if (run === null) this.goOn();
+    else this.goOnBehind(run);
   };
 
   private readonly armEndOfTurn = (): void => {
+    this.watch.take();
     this.primitives.nextTick(this.endOfTurn);
   };
 
@@ -250,9 +282,10 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
         if (this.deliver(run)) return;
         continue;
       }
+      this.watch.begin();
       const hasAborted = this.bodies.abortDue();
       if (this.bodies.startDue(this.durable) || hasAborted) {
-        void DRAINED.then(this.armGoOn);
+        this.letOthersGoOn();
         return;
       }
       if (this.isStirred) {
@@ -276,10 +309,11 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   /** @returns whether the next pass comes after a drain */
   private fetchEvents(): boolean {
     this.isStirred = false;
+    this.watch.begin();
     const needsDrain = this.events.fetch(this.verbs);
     if (this.events.hasMore) this.isStirred = true;
     if (!needsDrain || this.isClosed) return false;
-    void DRAINED.then(this.armGoOn);
+    this.letOthersGoOn();
     return true;
   }
 
@@ -341,6 +375,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   private beginTurn(run: Run): void {
     this.host.current = run;
     this.turnOf = run;
+    this.watch.begin();
     void DRAINED.then(this.armEndOfTurn);
   }
 
@@ -349,14 +384,19 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     this.turnOf = null;
     this.host.current = null;
     if (run === null || this.isClosed) return;
+    if (this.watch.isUndisturbed) this.goOnBehind(run);
+    else this.waitForOthers(run);
+  };
+
+  private goOnBehind(run: Run): void {
     try {
-      if (!run.isDead && this.follows(run)) return;
+      if (!this.isClosed && !run.isDead && this.follows(run)) return;
       this.inARow = 0;
       this.pass();
     } catch (error) {
       this.fail(error);
     }
-  };
+  }
 
   /** What follows a turn of a run: its end, a condition that holds, the next delivery. @returns whether a turn began */
   private follows(run: Run): boolean {

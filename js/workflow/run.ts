@@ -148,7 +148,8 @@ export class Run extends PendingOps {
     this.timeMs = -1;
     switch (kind) {
       case START:
-        this.launch();
+        // From a microtask: a tick that the function queues at once would otherwise run before the end of the turn.
+        void Promise.resolve().then(() => this.launch());
         break;
       case STEP_COMPLETED: {
         const op = this.takePending(seq);
@@ -231,6 +232,7 @@ export class Run extends PendingOps {
   }
 
   private launch(): void {
+    if (this.isDead) return;
     let returned: unknown;
     try {
       returned = this.host.launch(this);
@@ -284,7 +286,9 @@ export class Run extends PendingOps {
       if (op instanceof StepOp) this.host.abandon(op, error);
       op.reject(error);
     }
-    this.abort?.abort(error);
+    const { abort } = this;
+    // From a microtask, like everything that lets code go on: see the start.
+    if (abort !== null) void Promise.resolve().then(() => abort.abort(error));
   }
 
   private field(index: number): string {
