@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod attempts;
 mod code;
 mod commands;
 mod journal;
@@ -25,11 +26,13 @@ mod shard;
 mod stuck;
 mod timers;
 mod views;
+mod walk;
 
 #[cfg(test)]
 mod tests;
 
-pub use code::{Attempt, Delivery, DeliveryKind, Halt, OpenedStep, StepMode};
+pub use attempts::Attempt;
+pub use code::{Halt, OpenedStep, StepMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
 pub use journal::JournalSize;
 pub use limits::{Limits, check_actor, check_text};
@@ -38,3 +41,4 @@ pub use run::RunIx;
 pub use shard::{Effect, Metrics, RestoreError, Shard, Sink, Work};
 pub use stuck::{Described, Stuck};
 pub use views::{Explanation, Filter, Marks, RunView};
+pub use walk::{Delivery, DeliveryKind};
