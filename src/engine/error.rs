@@ -111,3 +111,7 @@ impl From<LogError> for EngineError {
         EngineError::new(code, error.to_string())
     }
 }
+
+pub(super) fn bad_input(text: String) -> EngineError {
+    EngineError::new(ErrorCode::BadInput, text)
+}

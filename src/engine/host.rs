@@ -151,7 +151,7 @@ impl ForeignEngine {
     /// What the run is, apart from its input: see `identity` in the crossing.
     pub fn identity(&self, slot: Slot) -> Result<String, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, _| super::foreign::identity(shard, &cell.shard.view(run))))
+        Ok(self.group.with(shard, |cell, _| super::rows::identity(shard, &cell.shard.view(run))))
     }
 
     /// The time of the delivery whose turn it is, in ms since 1970.
@@ -201,7 +201,7 @@ impl ForeignEngine {
         let (shard, run) = self.place(slot)?;
         self.group.with(shard, |cell, work| {
             let parent = cell.shard.view(run).key_root;
-            let child = ChildSpec { key_root: super::foreign::child_root(parent, seq), ..child };
+            let child = ChildSpec { key_root: super::keys::child_root(parent, seq), ..child };
             cell.shard.open_child(work, run, seq, child)
         })
     }

@@ -3,21 +3,28 @@
 //! The host calls [`ForeignEngine::tick`] when it is notified or when something falls due, runs what it is told to, and
 //! says through the verbs what its code asks for and how step bodies ended. It knows no JS.
 
+mod commands;
 mod config;
 mod error;
 mod events;
 mod foreign;
 mod host;
+mod keys;
+mod reads;
 mod rewind;
+mod rows;
+mod tick;
 
 #[cfg(test)]
 mod tests;
 
+pub use commands::StartRequest;
 pub use config::{Config, Durability};
 pub use error::{EngineError, ErrorCode};
 pub use events::{Event, EventKind, Events, FIELD, ROW};
-pub use foreign::{ForeignEngine, Run, StartRequest, idempotency_key};
+pub use foreign::{ForeignEngine, Run};
 pub use host::{Completed, Slot, StepAnswer};
+pub use keys::idempotency_key;
 pub use rewind::Past;
 
 pub use crate::log::MemoryStorage;

@@ -17,6 +17,7 @@
 //! `trim_unsynced`.
 
 mod appender;
+mod device;
 mod direct_file;
 mod error;
 mod file_storage;

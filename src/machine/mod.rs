@@ -13,6 +13,8 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod apply;
+mod attempts;
 mod code;
 mod commands;
 mod journal;
@@ -20,21 +22,26 @@ mod journal_bounds;
 mod limits;
 mod messages;
 mod ops;
+mod restore;
 mod run;
 mod shard;
 mod stuck;
 mod timers;
 mod views;
+mod walk;
 
 #[cfg(test)]
 mod tests;
 
-pub use code::{Attempt, Delivery, DeliveryKind, Halt, OpenedStep, StepMode};
+pub use attempts::Attempt;
+pub use code::{Halt, OpenedStep, StepMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
 pub use journal::JournalSize;
 pub use limits::{Limits, check_actor, check_text};
 pub use messages::{Body, Message, OwnedChild};
+pub use restore::RestoreError;
 pub use run::RunIx;
-pub use shard::{Effect, Metrics, RestoreError, Shard, Sink, Work};
+pub use shard::{Effect, Metrics, Shard, Sink, Work};
 pub use stuck::{Described, Stuck};
 pub use views::{Explanation, Filter, Marks, RunView};
+pub use walk::{Delivery, DeliveryKind};

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod decode;
+mod encode;
 mod failure;
 pub mod frame;
 #[cfg(test)]

@@ -1,0 +1,235 @@
+//! What clients ask to know: an answer waits until everything that it rests on is durable.
+
+use super::commands::refuse;
+use super::error::{EngineError, ErrorCode};
+use super::foreign::{ForeignEngine, Run};
+use super::host::Slot;
+use super::rows::{explanation, history_row, row};
+use crate::log::LogState;
+use crate::machine::{Filter, RunIx, Target};
+use crate::record::{Seq, ShardId, parse_run_id};
+use crate::runtime::{Output, ShardCell, Token};
+
+impl ForeignEngine {
+    /// `token` gets the status and the payload once the run has ended and that is durable.
+    pub fn result(&mut self, token: Token, run: Run<'_>) -> Result<(), EngineError> {
+        self.read(token, run, |cell, index| cell.await_end(index, token))
+    }
+
+    /// The answer to `token` is not wanted any more.
+    pub fn forget(&mut self, token: Token) {
+        for shard in self.shard_ids() {
+            self.group.with(shard, |cell, _| cell.forget(token));
+        }
+    }
+
+    /// `token` gets the run's row once everything that it rests on is durable.
+    pub fn describe(&mut self, token: Token, run: Run<'_>) -> Result<(), EngineError> {
+        let (shard, _) = self.target(run)?;
+        self.read(token, run, |cell, index| {
+            let row = row(shard, &cell.shard.view(index));
+            cell.held.hold(cell.shard.last(), Output::Reply(token, row));
+        })
+    }
+
+    /// `token` gets rows of the run's records, from the `from`-th on, at most `limit` of them.
+    pub fn history(&mut self, token: Token, run: Run<'_>, from: usize, limit: usize) -> Result<(), EngineError> {
+        self.read(token, run, |cell, index| {
+            let rows: Vec<String> = cell
+                .shard
+                .history(index)
+                .skip(from)
+                .take(limit)
+                .map(|entry| history_row(entry.lsn, &entry.record))
+                .collect();
+            cell.held.hold(cell.shard.last(), Output::Reply(token, rows.join(&super::events::ROW.to_string())));
+        })
+    }
+
+    /// `token` gets why the run is not running.
+    pub fn explain(&mut self, token: Token, run: Run<'_>) -> Result<(), EngineError> {
+        let definitions = self.definitions.clone();
+        self.read(token, run, |cell, index| {
+            let kind = cell.shard.view(index).kind.to_owned();
+            let text = explanation(&cell.shard.explain(index), definitions.contains(&kind));
+            cell.held.hold(cell.shard.last(), Output::Reply(token, text));
+        })
+    }
+
+    /// `token` gets rows of the runs that the filter admits, by start, at most `limit`, then a row with the cursor of
+    /// the next page (empty: there is none). Durable is everything that the rows rest on.
+    pub fn list(
+        &mut self,
+        token: Token,
+        filter: &Filter,
+        is_newest_first: bool,
+        cursor: &str,
+        limit: usize,
+    ) -> Result<(), EngineError> {
+        self.check_open()?;
+        let cursor = parse_cursor(cursor)?;
+        let mut rows: Vec<((i64, u16, u64), String)> = Vec::new();
+        for shard in self.shard_ids() {
+            self.group.with(shard, |cell, _| {
+                let views = cell.shard.views().map(|(_, view)| view);
+                let page = views.filter(|view| filter.admits(view)).filter_map(|view| {
+                    let key = (view.created_ms, shard.0, view.no.0);
+                    let is_after =
+                        cursor.is_none_or(|cursor| if is_newest_first { key < cursor } else { key > cursor });
+                    is_after.then(|| (key, row(shard, &view)))
+                });
+                rows.extend(page);
+            });
+        }
+        rows.sort_by(|a, b| if is_newest_first { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) });
+        let is_last_page = rows.len() <= limit;
+        rows.truncate(limit);
+        let next = match rows.last() {
+            Some(((created_ms, shard, no), _)) if !is_last_page => format!("{created_ms}.{shard}.{no}"),
+            _ => String::new(),
+        };
+        let mut text: Vec<String> = rows.into_iter().map(|(_, row)| row).collect();
+        text.push(next);
+        self.reply_when_durable(token, text.join(&super::events::ROW.to_string()));
+        Ok(())
+    }
+
+    /// `token` gets the number of runs that the filter admits.
+    pub fn count(&mut self, token: Token, filter: &Filter) -> Result<(), EngineError> {
+        self.check_open()?;
+        let count: usize = self
+            .shard_ids()
+            .map(|shard| {
+                self.group.with(shard, |cell, _| cell.shard.views().filter(|(_, view)| filter.admits(view)).count())
+            })
+            .sum();
+        self.reply_when_durable(token, count.to_string());
+        Ok(())
+    }
+
+    /// A read over all shards rests on the newest record of any.
+    fn reply_when_durable(&self, token: Token, text: String) {
+        let last = self.group.last();
+        self.group.with(ShardId(0), |cell, _| cell.held.hold(last, Output::Reply(token, text)));
+    }
+
+    /// The slot of a run whose code is here, for a query; `Err` says why there is none.
+    pub fn query_slot(&self, run: Run<'_>) -> Result<Slot, EngineError> {
+        let (shard, _) = self.target(run)?;
+        let (index, view) = self.group.with(shard, |cell, _| {
+            let index = cell.shard.find(Target { id: run.id, run: parse_run_id(run.run_id).map(|(_, no)| no) })?;
+            let view = cell.shard.view(index);
+            Ok::<_, crate::machine::Refusal>((index, (view.status, view.kind.to_owned())))
+        })?;
+        match view {
+            (Some(_), _) => Err(EngineError::new(
+                ErrorCode::NotFound,
+                format!("workflow \"{}\" has ended and answers no queries", run.id),
+            )),
+            (None, kind) => self.slots.slot(shard, index).ok_or_else(|| {
+                EngineError::new(
+                    ErrorCode::Unregistered,
+                    format!("workflow \"{}\" of type \"{kind}\" has no code here to answer a query", run.id),
+                )
+            }),
+        }
+    }
+
+    /// `token` is acknowledged once everything that the slot's shard has recorded so far is durable.
+    pub fn ack_at(&mut self, slot: Slot, token: Token) -> Result<(), EngineError> {
+        let (shard, _) = self.slots.place(slot).ok_or_else(|| {
+            EngineError::new(ErrorCode::NotFound, "the run ended while it was asked; ask again for its result")
+        })?;
+        self.group.with(shard, |cell, _| cell.held.hold(cell.shard.last(), Output::Ack(token)));
+        Ok(())
+    }
+
+    /// Counters and gauges by name, for the engine and for each shard.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<(String, u64)> {
+        let (flushes, average) = self.group.flush_figures();
+        let mut figures = vec![
+            ("log.durable_lsn".to_owned(), self.group.durable().0),
+            ("log.last_lsn".to_owned(), self.group.last().0),
+            ("log.flushes".to_owned(), flushes),
+            ("log.flush_average_us".to_owned(), average.as_micros() as u64),
+        ];
+        for shard in self.shard_ids() {
+            let (metrics, open, unacknowledged) = self.group.with(shard, |cell, _| {
+                (cell.shard.metrics(), cell.shard.open_count(), cell.shard.unacknowledged_count())
+            });
+            for (name, value) in [
+                ("open_runs", open as u64),
+                ("unacknowledged_messages", unacknowledged as u64),
+                ("records", metrics.records),
+                ("runs_started", metrics.runs_started),
+                ("runs_completed", metrics.runs_completed),
+                ("runs_ended_otherwise", metrics.runs_ended_otherwise),
+                ("steps_done", metrics.steps_done),
+                ("attempts_failed", metrics.attempts_failed),
+                ("signals", metrics.signals),
+                ("timers_fired", metrics.timers_fired),
+                ("messages_sent", metrics.messages_sent),
+                ("deliveries", metrics.deliveries),
+            ] {
+                figures.push((format!("shard.{}.{name}", shard.0), value));
+            }
+        }
+        figures
+    }
+
+    /// `ok`, `degraded` or `failed`, and what is wrong.
+    #[must_use]
+    pub fn health(&self) -> (&'static str, Vec<String>) {
+        match self.group.log_state() {
+            LogState::Healthy => ("ok", Vec::new()),
+            LogState::Full(error) => ("degraded", vec![error.to_string()]),
+            LogState::Poisoned(error) => ("failed", vec![error.to_string()]),
+            LogState::Closed => ("failed", vec!["the engine is closed".into()]),
+        }
+    }
+
+    /// Law 8: runs whose code is here and that nothing will ever wake, by id, with the operation that has no reason.
+    #[must_use]
+    pub fn orphans(&self) -> Vec<(String, Seq)> {
+        let mut orphans = Vec::new();
+        for shard in self.shard_ids() {
+            self.group.with(shard, |cell, _| {
+                for (run, seq) in cell.shard.orphans() {
+                    orphans.push((cell.shard.view(run).id.to_owned(), seq));
+                }
+            });
+        }
+        orphans
+    }
+
+    fn read(
+        &mut self,
+        token: Token,
+        run: Run<'_>,
+        work: impl FnOnce(&mut ShardCell, RunIx),
+    ) -> Result<(), EngineError> {
+        self.check_open()?;
+        if let LogState::Poisoned(error) = self.group.log_state() {
+            return Err(EngineError::new(ErrorCode::Storage, error.to_string()));
+        }
+        let (shard, no) = self.target(run)?;
+        self.group.with(shard, |cell, _| match cell.shard.find(Target { id: run.id, run: no }) {
+            Ok(index) => work(cell, index),
+            Err(refusal) => refuse(cell, token, &refusal),
+        });
+        Ok(())
+    }
+}
+
+fn parse_cursor(cursor: &str) -> Result<Option<(i64, u16, u64)>, EngineError> {
+    if cursor.is_empty() {
+        return Ok(None);
+    }
+    let mut parts = cursor.split('.');
+    let parsed = (|| Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?)))();
+    match (parsed, parts.next()) {
+        (Some(key), None) => Ok(Some(key)),
+        _ => Err(EngineError::new(ErrorCode::BadInput, format!("\"{cursor}\" is no cursor of a list"))),
+    }
+}

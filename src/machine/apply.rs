@@ -1,0 +1,325 @@
+//! What each record does to the state of a shard: written once, for live work and for recovery alike.
+
+use super::messages::{Body, OwnedChild};
+use super::ops::{Op, StepPhase};
+use super::run::{Child, Code, End, OpenRun, Run, RunIx, RunState};
+use super::shard::{Effect, Shard};
+use crate::record::{
+    Caller, Lsn, NewRun, Origin, ParentClose, Record, Retry, RunNo, Sending, Seq, ShardId, Status, shard_of,
+};
+
+/// The journals of ended runs are kept for `history` up to this size a shard, the newest ones.
+const ENDED_JOURNAL_BYTES_MAX: usize = 4 << 20;
+
+impl Shard {
+    /// What a record does to the state, live (with effects) and in recovery (without).
+    pub(super) fn apply(
+        &mut self,
+        lsn: Lsn,
+        record: &Record<'_>,
+        bytes: &[u8],
+        run: Option<RunIx>,
+        mut effects: Option<&mut Vec<Effect>>,
+    ) {
+        debug_assert!(lsn > self.last, "records come in the order of the log");
+        self.last = lsn;
+        self.metrics.records += 1;
+        if let Some(Origin { from, number }) = record.origin() {
+            self.applied.insert(from, number);
+        }
+        let run = match record {
+            Record::Start { run, time_ms, new, .. } => Some(self.create(*run, *time_ms, new)),
+            _ => run,
+        };
+        let entry = run.and_then(|run| {
+            let run = self.run_mut(run);
+            run.last = lsn;
+            // The journal of a run that has ended is complete, and its size is accounted for.
+            run.open().is_some().then(|| run.journal.push(lsn, bytes))
+        });
+        match *record {
+            Record::Start { .. } => push(&mut effects, Effect::Load(run.expect("a start makes a run"))),
+            Record::StepDone { seq, .. } => self.step_done(known(run), seq),
+            Record::StepFailed { seq, attempt, retry, .. } => self.step_failed(known(run), seq, attempt, retry, lsn),
+            Record::StepStarted { seq, .. } => {
+                if let Some(step) = self.open_mut(known(run)).and_then(|open| open.ops.step_mut(seq)) {
+                    step.is_started = true;
+                    step.gate = lsn;
+                }
+            }
+            Record::Heartbeat { .. }
+            | Record::TimerSet { .. }
+            | Record::WaitSet { .. }
+            | Record::ConditionSet { .. } => {}
+            Record::TimerFired { .. } => {
+                self.metrics.timers_fired += 1;
+                self.wake(known(run), &mut effects);
+            }
+            Record::Signal { dedupe, .. } => {
+                self.metrics.signals += 1;
+                if let Some(open) = self.open_mut(known(run)) {
+                    open.untaken += 1;
+                    open.dedupe.extend(dedupe.map(Box::from));
+                }
+                self.wake(known(run), &mut effects);
+            }
+            Record::ChildSet { seq, child, .. } => {
+                let parent = known(run);
+                let caller = Caller { shard: self.id, run: self.run(parent).no, seq };
+                let to = shard_of(child.id, self.count);
+                if let Some(open) = self.open_mut(parent) {
+                    open.children.push(Child { seq, id: child.id.into(), shard: to, close: child.parent_close });
+                }
+                self.post(to, lsn, Body::Start { caller, child: OwnedChild::from(&child) }, &mut effects);
+            }
+            Record::SendSet { seq, id, target, what, .. } => {
+                let caller = Caller { shard: self.id, run: self.run(known(run)).no, seq };
+                let body = match what {
+                    Sending::Signal(name, payload) => {
+                        Body::Signal { id: id.into(), target, name: name.into(), payload: payload.into() }
+                    }
+                    Sending::Cancel(reason) => Body::Cancel { id: id.into(), target, reason: reason.into() },
+                    Sending::Watch => Body::Watch { id: id.into(), target, caller },
+                };
+                self.post(shard_of(id, self.count), lsn, body, &mut effects);
+            }
+            Record::ChildDone { seq, .. } => {
+                if let Some(open) = self.open_mut(known(run)) {
+                    open.children.retain(|child| child.seq != seq);
+                }
+                self.wake(known(run), &mut effects);
+            }
+            Record::Cancel { .. } => {
+                if let Some(open) = self.open_mut(known(run)) {
+                    open.is_cancelled = true;
+                }
+                self.wake(known(run), &mut effects);
+            }
+            Record::Resumed { .. } => self.unpause(known(run)),
+            Record::Done { status, time_ms, payload, .. } => {
+                self.end(known(run), End { status, time_ms, lsn, payload: payload.into() }, &mut effects);
+            }
+            Record::Watched { caller, .. } => {
+                let watched = known(run);
+                match &mut self.run_mut(watched).state {
+                    RunState::Open(open) => open.watchers.push(caller),
+                    RunState::Ended(end) => {
+                        let (status, payload) = (end.status, end.payload.clone());
+                        self.answer(caller, lsn, status, payload, &mut effects);
+                    }
+                }
+            }
+            Record::Answered { caller, status, payload, .. } => {
+                self.answer(caller, lsn, status, payload.into(), &mut effects);
+            }
+            Record::Received { .. } => {}
+        }
+        if let (Some(run), Some(entry), true) = (run, entry, is_passed(record)) {
+            self.pass(run, entry);
+        }
+    }
+
+    /// The entry is none that code could be handed: code that waits at it, or has just asked for it in its last turn, need
+    /// not come to get past it.
+    fn pass(&mut self, run: RunIx, entry: u32) {
+        let target = self.run_mut(run);
+        let end = target.journal.end();
+        if let Some(open) = target.open_mut()
+            && open.cursor == entry
+            && open.is_waiting()
+            && !open.is_replaying()
+        {
+            open.cursor = end;
+        }
+    }
+
+    fn create(&mut self, no: RunNo, time_ms: i64, new: &NewRun<'_>) -> RunIx {
+        let run = RunIx(u32::try_from(self.runs.len()).expect("runs in memory are bounded far below 2^32"));
+        let watchers = new.parent.iter().map(|(caller, _)| *caller).collect();
+        self.runs.push(Run {
+            no,
+            id: new.id.into(),
+            kind: new.kind.into(),
+            version: new.version,
+            key_root: new.key_root,
+            created_ms: time_ms,
+            deadline_ms: new.deadline_ms,
+            parent: new.parent,
+            last: Lsn::NONE,
+            journal: super::journal::Journal::default(),
+            state: RunState::Open(Box::new(OpenRun { watchers, ..OpenRun::default() })),
+        });
+        self.by_id.insert(new.id.into(), run);
+        self.next_no = no.0 + 1;
+        self.open_count += 1;
+        self.metrics.runs_started += 1;
+        if let Some(deadline_ms) = new.deadline_ms {
+            self.timers.set(deadline_ms, run, Seq(0));
+        }
+        run
+    }
+
+    fn step_done(&mut self, run: RunIx, seq: Seq) {
+        self.metrics.steps_done += 1;
+        let Some(open) = self.open_mut(run) else { return };
+        open.paused.remove(&seq);
+        if let Some(step) = open.ops.step_mut(seq) {
+            step.phase = StepPhase::Settled;
+            self.timers.unwatch(run, seq);
+        }
+    }
+
+    fn step_failed(&mut self, run: RunIx, seq: Seq, attempt: u32, retry: Retry, lsn: Lsn) {
+        self.metrics.attempts_failed += 1;
+        let Some(open) = self.open_mut(run) else { return };
+        match retry {
+            Retry::At(_) => open.paused.remove(&seq),
+            Retry::Paused => open.paused.insert(seq),
+        };
+        let Some(step) = open.ops.step_mut(seq) else { return };
+        step.attempt = attempt.saturating_add(1);
+        step.is_started = false;
+        step.gate = lsn;
+        step.phase = match retry {
+            Retry::At(at_ms) => StepPhase::Backoff(at_ms),
+            Retry::Paused => StepPhase::Paused,
+        };
+        self.timers.unwatch(run, seq);
+        if let Retry::At(at_ms) = retry {
+            self.timers.set(at_ms, run, seq);
+        }
+    }
+
+    /// Paused steps of a live run are as good as new: [`Shard::resume`] begins them. A run whose code is in a replay, or
+    /// not in memory, meets the record on its way.
+    fn unpause(&mut self, run: RunIx) {
+        let target = self.run_mut(run);
+        let end = target.journal.end();
+        let Some(open) = target.open_mut() else { return };
+        open.paused.clear();
+        if let Some(replay) = &mut open.replay {
+            replay.end = end;
+            return;
+        }
+        open.ops.renew_paused();
+    }
+
+    fn end(&mut self, run: RunIx, end: End, effects: &mut Option<&mut Vec<Effect>>) {
+        let (lsn, status) = (end.lsn, end.status);
+        let deadline_ms = self.run(run).deadline_ms;
+        let RunState::Open(open) = std::mem::replace(&mut self.run_mut(run).state, RunState::Ended(end)) else {
+            unreachable!("a run ends once: every caller looks first");
+        };
+        self.open_count -= 1;
+        if status == Status::Completed {
+            self.metrics.runs_completed += 1;
+        } else {
+            self.metrics.runs_ended_otherwise += 1;
+        }
+        if let Some(deadline_ms) = deadline_ms {
+            self.timers.unset(deadline_ms, run, Seq(0));
+        }
+        for (seq, op) in open.ops.iter() {
+            self.disarm(run, seq, op);
+        }
+        for caller in &open.watchers {
+            let payload = self.run(run).end().map(|end| end.payload.clone()).unwrap_or_default();
+            self.answer(*caller, lsn, status, payload, effects);
+        }
+        let parent = self.run(run).no;
+        for child in open.children.iter().filter(|child| child.close != ParentClose::Abandon) {
+            let caller = Caller { shard: self.id, run: parent, seq: child.seq };
+            let body = Body::Close { id: child.id.clone(), caller, policy: child.close };
+            self.post(child.shard, lsn, body, effects);
+        }
+        self.keep_journal(run);
+        let was_loaded = !matches!(open.code, Code::Absent);
+        push(effects, Effect::Ended { run, was_loaded });
+    }
+
+    /// Takes an operation's timers back.
+    pub(super) fn disarm(&mut self, run: RunIx, seq: Seq, op: &Op) {
+        match op {
+            Op::Step(step) => {
+                self.timers.unwatch(run, seq);
+                if let StepPhase::Backoff(at_ms) = step.phase {
+                    self.timers.unset(at_ms, run, seq);
+                }
+            }
+            Op::Timer { .. } | Op::Wait { .. } | Op::Condition { .. } | Op::Child => {
+                if let Some(due_ms) = op.due_ms() {
+                    self.timers.unset(due_ms, run, seq);
+                }
+            }
+        }
+    }
+
+    /// Keeps the newest journals of ended runs within their bound.
+    fn keep_journal(&mut self, run: RunIx) {
+        self.ended_journal_bytes += self.run(run).journal.end() as usize;
+        self.ended_journals.push_back(run);
+        while self.ended_journal_bytes > ENDED_JOURNAL_BYTES_MAX {
+            let Some(oldest) = self.ended_journals.pop_front() else { break };
+            let journal = std::mem::take(&mut self.run_mut(oldest).journal);
+            self.ended_journal_bytes -= journal.end() as usize;
+        }
+    }
+
+    fn answer(
+        &mut self,
+        caller: Caller,
+        lsn: Lsn,
+        status: Status,
+        payload: Box<[u8]>,
+        effects: &mut Option<&mut Vec<Effect>>,
+    ) {
+        self.post(caller.shard, lsn, Body::Ended { run: caller.run, seq: caller.seq, status, payload }, effects);
+    }
+
+    fn post(&mut self, to: ShardId, lsn: Lsn, body: Body, effects: &mut Option<&mut Vec<Effect>>) {
+        self.metrics.messages_sent += 1;
+        let message = self.outbox.post(self.id, to, lsn, body);
+        push(effects, Effect::Post(message));
+    }
+
+    fn wake(&mut self, run: RunIx, effects: &mut Option<&mut Vec<Effect>>) {
+        if self.run(run).open().is_some_and(OpenRun::is_waiting) {
+            push(effects, Effect::Wake(run));
+        }
+    }
+}
+
+fn push(effects: &mut Option<&mut Vec<Effect>>, effect: Effect) {
+    if let Some(effects) = effects {
+        effects.push(effect);
+    }
+}
+
+/// Whether the walk of live code goes past a record without a look: what it says was done when it was applied.
+fn is_passed(record: &Record<'_>) -> bool {
+    match record {
+        Record::StepFailed { .. }
+        | Record::StepStarted { .. }
+        | Record::TimerSet { .. }
+        | Record::WaitSet { .. }
+        | Record::ConditionSet { .. }
+        | Record::ChildSet { .. }
+        | Record::SendSet { .. }
+        | Record::Heartbeat { .. }
+        | Record::Resumed { .. }
+        | Record::Watched { .. } => true,
+        Record::Start { .. }
+        | Record::StepDone { .. }
+        | Record::TimerFired { .. }
+        | Record::Signal { .. }
+        | Record::ChildDone { .. }
+        | Record::Cancel { .. }
+        | Record::Done { .. }
+        | Record::Answered { .. }
+        | Record::Received { .. } => false,
+    }
+}
+
+fn known(run: Option<RunIx>) -> RunIx {
+    run.expect("the caller found the run of the record")
+}

@@ -1,0 +1,103 @@
+//! Taking records back into memory, after an open.
+
+use super::run::{RunIx, RunState};
+use super::shard::{Effect, Shard};
+use crate::record::{DecodeError, Lsn, Record, RunNo, ShardId};
+use std::fmt;
+
+/// Why a record cannot be taken back into memory.
+#[derive(Debug, PartialEq, Eq)]
+pub enum RestoreError {
+    /// Its bytes are no record.
+    Decode(DecodeError),
+    /// It belongs to a run that no earlier record started.
+    UnknownRun(RunNo),
+    /// It starts a run whose number does not follow the one before.
+    Number(RunNo),
+    /// It ends a run that has ended.
+    EndedTwice(RunNo),
+    /// The run's journal has no room for it.
+    TooLong(RunNo),
+    /// It names a shard that the directory does not have.
+    UnknownShard(ShardId),
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RestoreError::Decode(error) => error.fmt(formatter),
+            RestoreError::UnknownRun(run) => write!(formatter, "no record starts run {}", run.0),
+            RestoreError::Number(run) => write!(formatter, "it starts run {} out of order", run.0),
+            RestoreError::EndedTwice(run) => write!(formatter, "it ends run {} a second time", run.0),
+            RestoreError::TooLong(run) => write!(formatter, "the journal of run {} is longer than 4 GiB", run.0),
+            RestoreError::UnknownShard(shard) => write!(formatter, "there is no shard {shard}"),
+        }
+    }
+}
+
+impl std::error::Error for RestoreError {}
+
+impl Shard {
+    /// Takes a record back, in the order of the log. No effects: ask for them with [`Shard::restored`].
+    pub fn restore(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<(), RestoreError> {
+        let record = Record::decode(bytes).map_err(RestoreError::Decode)?;
+        let run = match (&record, record.run()) {
+            (Record::Start { run, .. }, _) if run.0 != self.next_no || run.0 == u64::MAX => {
+                return Err(RestoreError::Number(*run));
+            }
+            (Record::Start { .. }, _) | (_, None) => None,
+            (_, Some(no)) => Some(self.run_of(no).ok_or(RestoreError::UnknownRun(no))?),
+        };
+        if let (Record::Done { run: no, .. }, Some(run)) = (&record, run)
+            && self.run(run).open().is_none()
+        {
+            return Err(RestoreError::EndedTwice(*no));
+        }
+        if let (Some(no), Some(run)) = (record.run(), run)
+            && !self.run(run).journal.has_room(bytes.len())
+        {
+            return Err(RestoreError::TooLong(no));
+        }
+        if let Some(unknown) = shards_named(&record).into_iter().flatten().find(|shard| shard.0 >= self.count) {
+            return Err(RestoreError::UnknownShard(unknown));
+        }
+        self.apply(lsn, &record, bytes, run, None);
+        Ok(())
+    }
+
+    /// The log has no more records: asks for the code of every open run. `clean` says that the last close was
+    /// orderly, so that no body can have been cut off.
+    pub fn restored(&mut self, clean: bool, effects: &mut Vec<Effect>) {
+        for (index, run) in self.runs.iter_mut().enumerate() {
+            if let RunState::Open(open) = &mut run.state {
+                open.is_recovered = !clean;
+                effects.push(Effect::Load(RunIx(index as u32)));
+            }
+        }
+    }
+}
+
+/// The shards that a record sends something to, or has something from.
+fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
+    let caller = match record {
+        Record::Start { new, .. } => new.parent.map(|(caller, _)| caller.shard),
+        Record::Watched { caller, .. } | Record::Answered { caller, .. } => Some(caller.shard),
+        Record::StepDone { .. }
+        | Record::StepFailed { .. }
+        | Record::StepStarted { .. }
+        | Record::Heartbeat { .. }
+        | Record::TimerSet { .. }
+        | Record::TimerFired { .. }
+        | Record::WaitSet { .. }
+        | Record::ConditionSet { .. }
+        | Record::Signal { .. }
+        | Record::ChildSet { .. }
+        | Record::SendSet { .. }
+        | Record::ChildDone { .. }
+        | Record::Cancel { .. }
+        | Record::Resumed { .. }
+        | Record::Done { .. }
+        | Record::Received { .. } => None,
+    };
+    [caller, record.origin().map(|origin| origin.from)]
+}

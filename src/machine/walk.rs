@@ -1,0 +1,334 @@
+//! The walk along the journal: what running code is handed, one entry a turn, live and in replay alike.
+
+use super::ops::{Op, StepPhase};
+use super::run::{Code, OpenRun, Replay, RunIx};
+use super::shard::{Shard, Work};
+use super::stuck::Operation;
+use crate::record::{Record, Retry, Seq, Status};
+
+/// What the code is handed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// What happened.
+    pub kind: DeliveryKind,
+    /// The operation that it settles; 0 for the start and for a cancel.
+    pub seq: Seq,
+    /// Nothing is recorded behind it: the host need not come back at the end of the turn unless it is woken, or the code
+    /// waits for nothing that could be recorded.
+    pub is_last: bool,
+}
+
+/// What happened to an operation, or to the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryKind {
+    /// The function is to be called.
+    Start,
+    /// The step has a result.
+    StepCompleted,
+    /// The step has failed for good.
+    StepFailed,
+    /// The sleep is over.
+    TimerFired,
+    /// The wait has its signal.
+    SignalTaken,
+    /// The wait's time is over.
+    WaitTimedOut,
+    /// The condition's time is over.
+    ConditionTimedOut,
+    /// The child, or the watched workflow, ended.
+    ChildEnded,
+    /// Somebody asked the run to end: everything open is withdrawn.
+    Cancelled,
+}
+
+/// What the walk does with a journal entry.
+enum Walk {
+    Pass,
+    Deliver(DeliveryKind, Seq, i64),
+    Buffer,
+    Unasked,
+}
+
+impl Shard {
+    /// Notes that a host has the run's code, about to be called: the walk begins with the first record. `true`: what
+    /// was recorded before is replayed first. `None`: the run has ended meanwhile, or a host has its code already.
+    pub fn load(&mut self, run: RunIx) -> Option<bool> {
+        let target = self.run_mut(run);
+        if !matches!(target.open()?.code, Code::Absent) {
+            return None;
+        }
+        let first_end = target.journal.read(0).1;
+        let end = target.journal.end();
+        let is_recovered = target.open()?.is_recovered;
+        let mut untaken = 0;
+        let replay = (is_recovered || end > first_end).then(|| {
+            let mut recorded = Vec::new();
+            for (position, entry) in target.journal.entries() {
+                untaken += usize::from(matches!(entry.record, Record::Signal { .. }));
+                if let Some((seq, _)) = Operation::of(&entry.record) {
+                    let index = seq.0 as usize - 1;
+                    if recorded.len() <= index {
+                        recorded.resize(index + 1, 0);
+                    }
+                    if recorded[index] == 0 {
+                        recorded[index] = position + 1;
+                    }
+                }
+            }
+            Box::new(Replay { end, recorded })
+        });
+        let open = target.open_mut()?;
+        let is_replay = replay.is_some();
+        open.replay = replay;
+        open.untaken = untaken;
+        open.code = Code::Idle;
+        Some(is_replay)
+    }
+
+    /// The code can go no further: hands out the next entry that concerns it, if there is one. A run whose code asked
+    /// for less than was recorded gets stuck here.
+    pub fn quiescent(&mut self, work: &mut Work<'_>, run: RunIx) -> Option<Delivery> {
+        let open = self.open_mut(run)?;
+        match open.code {
+            Code::Idle | Code::InTurn | Code::InLastTurn => open.code = Code::Idle,
+            Code::Absent | Code::Stuck(_) => return None,
+        }
+        loop {
+            let target = self.run_mut(run);
+            let end = target.journal.end();
+            let open = target.open_mut()?;
+            if open.replay.as_ref().is_some_and(|replay| open.cursor >= replay.end) && !self.end_replay(work, run) {
+                return None;
+            }
+            let open = self.open_mut(run)?;
+            if open.cursor >= end {
+                return None;
+            }
+            let position = open.cursor;
+            match self.walk(run, position) {
+                Walk::Pass => {}
+                Walk::Buffer => self.open_mut(run)?.buffered.push_back(position),
+                Walk::Unasked => {
+                    self.unasked(work, run, position);
+                    return None;
+                }
+                Walk::Deliver(kind, seq, time_ms) => {
+                    self.settle(run, kind, seq);
+                    let open = self.open_mut(run)?;
+                    open.delivered = position;
+                    open.turn_ms = open.turn_ms.max(time_ms);
+                    let is_last = open.cursor >= end && !open.is_replaying();
+                    open.code = if is_last { Code::InLastTurn } else { Code::InTurn };
+                    self.metrics.deliveries += 1;
+                    return Some(Delivery { kind, seq, is_last });
+                }
+            }
+        }
+    }
+
+    /// Whether the code was handed everything that is recorded.
+    #[must_use]
+    pub fn has_seen_all(&self, run: RunIx) -> bool {
+        let target = self.run(run);
+        target.open().is_some_and(|open| open.cursor == target.journal.end() && !open.is_replaying())
+    }
+
+    /// Looks at the entry at the cursor, and moves the cursor behind it.
+    fn walk(&mut self, run: RunIx, position: u32) -> Walk {
+        let target = &mut self.runs[run.0 as usize];
+        let (entry, next) = target.journal.read(position);
+        let super::run::RunState::Open(open) = &mut target.state else { return Walk::Pass };
+        open.cursor = next;
+        let is_asked = |seq: Seq| seq.0 <= open.asked;
+        match entry.record {
+            Record::Start { time_ms, .. } => Walk::Deliver(DeliveryKind::Start, Seq(0), time_ms),
+            Record::StepDone { seq, is_failure, time_ms, .. } => match open.ops.get(seq) {
+                Some(_) if is_failure => Walk::Deliver(DeliveryKind::StepFailed, seq, time_ms),
+                Some(_) => Walk::Deliver(DeliveryKind::StepCompleted, seq, time_ms),
+                None if is_asked(seq) => Walk::Pass,
+                None => Walk::Unasked,
+            },
+            Record::StepFailed { seq, attempt, retry, .. } => {
+                let is_replaying = open.is_replaying();
+                match open.ops.step_mut(seq) {
+                    Some(step) if is_replaying => {
+                        step.attempt = attempt.saturating_add(1);
+                        step.is_started = false;
+                        step.phase = match retry {
+                            Retry::At(at_ms) => StepPhase::Backoff(at_ms),
+                            Retry::Paused => StepPhase::Paused,
+                        };
+                        Walk::Pass
+                    }
+                    Some(_) => Walk::Pass,
+                    None if is_asked(seq) => Walk::Pass,
+                    None => Walk::Unasked,
+                }
+            }
+            Record::StepStarted { seq, attempt, .. } => {
+                let is_replaying = open.is_replaying();
+                if let Some(step) = open.ops.step_mut(seq).filter(|_| is_replaying) {
+                    step.attempt = attempt;
+                    step.is_started = true;
+                    step.phase = StepPhase::Replayed;
+                }
+                if is_asked(seq) { Walk::Pass } else { Walk::Unasked }
+            }
+            Record::TimerFired { seq, time_ms, .. } => match open.ops.get(seq) {
+                Some(Op::Timer { .. }) => Walk::Deliver(DeliveryKind::TimerFired, seq, time_ms),
+                Some(Op::Wait { .. }) => Walk::Deliver(DeliveryKind::WaitTimedOut, seq, time_ms),
+                Some(Op::Condition { .. }) => Walk::Deliver(DeliveryKind::ConditionTimedOut, seq, time_ms),
+                // It became true, or got its signal, before its time was over.
+                Some(Op::Step(_) | Op::Child) | None => Walk::Pass,
+            },
+            Record::Signal { name, time_ms, .. } => match open.ops.first_wait(name) {
+                Some(seq) => Walk::Deliver(DeliveryKind::SignalTaken, seq, time_ms),
+                None => Walk::Buffer,
+            },
+            Record::ChildDone { seq, time_ms, .. } => match open.ops.get(seq) {
+                Some(Op::Child) => Walk::Deliver(DeliveryKind::ChildEnded, seq, time_ms),
+                Some(_) | None => Walk::Pass,
+            },
+            Record::Cancel { time_ms, .. } => Walk::Deliver(DeliveryKind::Cancelled, Seq(0), time_ms),
+            Record::Resumed { .. } => {
+                if open.is_replaying() {
+                    open.ops.renew_paused();
+                }
+                Walk::Pass
+            }
+            Record::TimerSet { seq, .. }
+            | Record::WaitSet { seq, .. }
+            | Record::ConditionSet { seq, .. }
+            | Record::ChildSet { seq, .. }
+            | Record::SendSet { seq, .. } => {
+                if is_asked(seq) {
+                    Walk::Pass
+                } else {
+                    Walk::Unasked
+                }
+            }
+            Record::Heartbeat { .. }
+            | Record::Done { .. }
+            | Record::Watched { .. }
+            | Record::Answered { .. }
+            | Record::Received { .. } => Walk::Pass,
+        }
+    }
+
+    /// Closes what a delivery settles.
+    fn settle(&mut self, run: RunIx, kind: DeliveryKind, seq: Seq) {
+        if kind == DeliveryKind::Cancelled {
+            let open = self.open_mut(run).expect("only open runs are walked");
+            let ops = std::mem::take(&mut open.ops);
+            if cfg!(fusee_mutant = "pause_forgotten") {
+                open.paused.clear();
+            }
+            for (seq, op) in ops.iter() {
+                // In a replay, steps that the code asks for only after this may have been paused since.
+                self.open_mut(run).expect("it was just found").paused.remove(&seq);
+                self.disarm(run, seq, op);
+            }
+        } else if seq != Seq(0) {
+            let open = self.open_mut(run).expect("only open runs are walked");
+            open.untaken -= usize::from(kind == DeliveryKind::SignalTaken);
+            if let Some(op) = open.ops.remove(seq)
+                && op.due_ms().is_some()
+            {
+                self.disarm(run, seq, &op);
+            }
+        }
+    }
+
+    /// The code has been handed everything that was recorded before: it must have asked for everything that was.
+    fn end_replay(&mut self, work: &mut Work<'_>, run: RunIx) -> bool {
+        let open = self.open_mut(run).expect("only open runs are walked");
+        let Some(replay) = open.replay.take() else { return true };
+        if replay.recorded.len() > open.asked as usize {
+            let position = replay.recorded[open.asked as usize..].iter().find(|position| **position > 0);
+            if let Some(position) = position.copied() {
+                self.unasked(work, run, position - 1);
+                return false;
+            }
+        }
+        let pending: Vec<Seq> =
+            self.run(run).open().into_iter().flat_map(|open| open.ops.iter()).map(|op| op.0).collect();
+        for seq in pending {
+            self.arm(work, run, seq);
+        }
+        true
+    }
+
+    /// Sets going what a replay left open.
+    fn arm(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq) {
+        let Some(op) = self.open_mut(run).and_then(|open| open.ops.get_mut(seq)) else { return };
+        match op {
+            Op::Step(step) => match step.phase {
+                StepPhase::Replayed => {
+                    if step.is_started && step.is_recovered && !step.is_at_most_once {
+                        // The attempt was lost with its process: it counts.
+                        step.attempt = step.attempt.saturating_add(1);
+                        step.is_started = false;
+                    }
+                    self.begin_attempt(work, run, seq);
+                }
+                StepPhase::Backoff(at_ms) => self.timers.set(at_ms, run, seq),
+                StepPhase::Running | StepPhase::Paused | StepPhase::Settled => {}
+            },
+            Op::Timer { .. } | Op::Wait { .. } | Op::Condition { .. } | Op::Child => {
+                if let Some(due_ms) = op.due_ms()
+                    && !cfg!(fusee_mutant = "timer_not_rearmed")
+                {
+                    self.timers.set(due_ms, run, seq);
+                }
+            }
+        }
+    }
+
+    /// The result of the step that was delivered last, and of those whose results follow it without anything between them:
+    /// a replay gets them in one go. At most so many, and about so many bytes.
+    pub fn results(&self, run: RunIx, count_max: usize, bytes_max: usize) -> Vec<(Seq, &[u8])> {
+        let target = self.run(run);
+        let Some(open) = target.open() else { return Vec::new() };
+        let (mut results, mut bytes, mut position) = (Vec::new(), 0, open.delivered);
+        while position < target.journal.end() && results.len() < count_max && bytes < bytes_max {
+            let (entry, next) = target.journal.read(position);
+            let Record::StepDone { seq, payload, is_failure: false, .. } = entry.record else { break };
+            bytes += payload.len();
+            results.push((seq, payload));
+            position = next;
+        }
+        results
+    }
+
+    /// The payload of what was delivered last, and for a child's end how it ended.
+    #[must_use]
+    pub fn payload(&self, run: RunIx) -> (Option<Status>, &[u8]) {
+        let target = self.run(run);
+        let Some(open) = target.open() else { return (None, b"") };
+        match target.journal.read(open.delivered).0.record {
+            Record::Start { new, .. } => (None, new.input),
+            Record::StepDone { payload, .. } | Record::Signal { payload, .. } => (None, payload),
+            Record::ChildDone { status, payload, .. } => (Some(status), payload),
+            Record::Cancel { reason, .. } => (None, reason.as_bytes()),
+            _ => (None, b""),
+        }
+    }
+
+    /// The time of the delivery whose turn it is, in ms since 1970.
+    #[must_use]
+    pub fn turn_ms(&self, run: RunIx) -> i64 {
+        self.run(run).open().map_or(0, |open| open.turn_ms)
+    }
+
+    /// Whether recorded results are being given back.
+    #[must_use]
+    pub fn is_replaying(&self, run: RunIx) -> bool {
+        self.run(run).open().is_some_and(OpenRun::is_replaying)
+    }
+
+    fn unasked(&mut self, work: &mut Work<'_>, run: RunIx, position: u32) {
+        let asked = self.run(run).open().map_or(0, |open| open.asked);
+        let instead = format!("has asked for only {asked} operations");
+        self.mismatch(work, run, position, None, &instead);
+    }
+}

@@ -1,0 +1,195 @@
+//! Bytes to records: the same fields in the same order, each checked. There is one writing of a record and no other.
+
+use super::{
+    Caller, ChildSpec, DecodeError, IdConflict, IdReuse, NewRun, Origin, ParentClose, Reader, Record, Retry, RunNo,
+    Sending, Seq, ShardId, Status,
+};
+
+impl<'a> Record<'a> {
+    /// Reads one record that must fill `bytes` exactly. Borrows from `bytes`; never allocates, never panics.
+    pub fn decode(bytes: &'a [u8]) -> Result<Record<'a>, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let record = read_record(&mut reader)?;
+        reader.end()?;
+        Ok(record)
+    }
+}
+
+fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
+    Ok(match from.byte()? {
+        1 => Record::Start {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            new: read_new_run(from)?,
+            origin: from.option(read_known_origin)?,
+        },
+        2 => {
+            let (run, seq, name, attempt, time_ms) = read_step_head(from)?;
+            Record::StepDone { run, seq, name, attempt, time_ms, is_failure: flag(from)?, payload: from.bytes()? }
+        }
+        3 => {
+            let (run, seq, name, attempt, time_ms) = read_step_head(from)?;
+            let retry = from.option(Reader::signed)?.map_or(Retry::Paused, Retry::At);
+            Record::StepFailed { run, seq, name, attempt, time_ms, retry, failure: from.bytes()? }
+        }
+        4 => {
+            let (run, seq, name, attempt, time_ms) = read_step_head(from)?;
+            Record::StepStarted { run, seq, name, attempt, time_ms }
+        }
+        5 => Record::Heartbeat {
+            run: run(from)?,
+            seq: seq(from)?,
+            attempt: small(from)?,
+            time_ms: from.signed()?,
+            details: from.bytes()?,
+        },
+        6 => Record::TimerSet { run: run(from)?, seq: seq(from)?, due_ms: from.signed()? },
+        7 => Record::TimerFired { run: run(from)?, seq: seq(from)?, time_ms: from.signed()? },
+        8 => Record::WaitSet {
+            run: run(from)?,
+            seq: seq(from)?,
+            name: from.text()?,
+            due_ms: from.option(Reader::signed)?,
+        },
+        9 => Record::ConditionSet { run: run(from)?, seq: seq(from)?, due_ms: from.option(Reader::signed)? },
+        10 => Record::Signal {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            name: from.text()?,
+            payload: from.bytes()?,
+            dedupe: from.option(Reader::text)?,
+            actor: from.option(Reader::text)?,
+            origin: from.option(read_known_origin)?,
+        },
+        11 => Record::ChildSet { run: run(from)?, seq: seq(from)?, child: read_child(from)? },
+        12 => Record::SendSet {
+            run: run(from)?,
+            seq: seq(from)?,
+            id: from.text()?,
+            target: from.option(run)?,
+            what: read_sending(from)?,
+        },
+        13 => Record::ChildDone {
+            run: run(from)?,
+            seq: seq(from)?,
+            time_ms: from.signed()?,
+            status: status(from)?,
+            payload: from.bytes()?,
+            origin: read_known_origin(from)?,
+        },
+        14 => Record::Cancel {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            reason: from.text()?,
+            actor: from.option(Reader::text)?,
+            origin: from.option(read_known_origin)?,
+        },
+        15 => Record::Resumed { run: run(from)?, time_ms: from.signed()?, actor: from.option(Reader::text)? },
+        16 => Record::Done {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            status: status(from)?,
+            payload: from.bytes()?,
+            actor: from.option(Reader::text)?,
+            origin: from.option(read_known_origin)?,
+        },
+        17 => Record::Watched { run: run(from)?, caller: read_caller(from)?, origin: read_known_origin(from)? },
+        18 => Record::Answered {
+            caller: read_caller(from)?,
+            status: status(from)?,
+            payload: from.bytes()?,
+            origin: read_known_origin(from)?,
+        },
+        19 => Record::Received { origin: read_known_origin(from)? },
+        other => return Err(DecodeError::Unknown(u64::from(other))),
+    })
+}
+
+fn read_step_head<'a>(from: &mut Reader<'a>) -> Result<(RunNo, Seq, &'a str, u32, i64), DecodeError> {
+    Ok((run(from)?, seq(from)?, from.text()?, small(from)?, from.signed()?))
+}
+
+fn run(from: &mut Reader<'_>) -> Result<RunNo, DecodeError> {
+    from.number().map(RunNo)
+}
+
+/// Operations are numbered from 1.
+fn seq(from: &mut Reader<'_>) -> Result<Seq, DecodeError> {
+    match small(from)? {
+        0 => Err(DecodeError::Number),
+        number => Ok(Seq(number)),
+    }
+}
+
+fn small(from: &mut Reader<'_>) -> Result<u32, DecodeError> {
+    u32::try_from(from.number()?).map_err(|_| DecodeError::Number)
+}
+
+fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
+    match from.byte()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(DecodeError::Unknown(u64::from(other))),
+    }
+}
+
+fn code<T>(from: &mut Reader<'_>, of: impl Fn(u8) -> Option<T>) -> Result<T, DecodeError> {
+    let code = from.byte()?;
+    of(code).ok_or_else(|| DecodeError::Unknown(u64::from(code)))
+}
+
+fn status(from: &mut Reader<'_>) -> Result<Status, DecodeError> {
+    code(from, Status::from_code)
+}
+
+fn shard(from: &mut Reader<'_>) -> Result<ShardId, DecodeError> {
+    u16::try_from(from.number()?).map(ShardId).map_err(|_| DecodeError::Number)
+}
+
+fn root(from: &mut Reader<'_>) -> Result<[u8; 16], DecodeError> {
+    from.raw(16)?.try_into().map_err(|_| DecodeError::Short)
+}
+
+fn read_caller(from: &mut Reader<'_>) -> Result<Caller, DecodeError> {
+    Ok(Caller { shard: shard(from)?, run: run(from)?, seq: seq(from)? })
+}
+
+fn read_known_origin(from: &mut Reader<'_>) -> Result<Origin, DecodeError> {
+    Ok(Origin { from: shard(from)?, number: from.number()? })
+}
+
+fn read_new_run<'a>(from: &mut Reader<'a>) -> Result<NewRun<'a>, DecodeError> {
+    Ok(NewRun {
+        id: from.text()?,
+        kind: from.text()?,
+        version: small(from)?,
+        key_root: root(from)?,
+        deadline_ms: from.option(Reader::signed)?,
+        parent: from.option(|from| Ok((read_caller(from)?, code(from, ParentClose::from_code)?)))?,
+        input: from.bytes()?,
+        actor: from.option(Reader::text)?,
+    })
+}
+
+fn read_child<'a>(from: &mut Reader<'a>) -> Result<ChildSpec<'a>, DecodeError> {
+    Ok(ChildSpec {
+        id: from.text()?,
+        kind: from.text()?,
+        version: small(from)?,
+        key_root: root(from)?,
+        timeout_ms: from.option(Reader::signed)?,
+        parent_close: code(from, ParentClose::from_code)?,
+        reuse: code(from, IdReuse::from_code)?,
+        conflict: code(from, IdConflict::from_code)?,
+        input: from.bytes()?,
+    })
+}
+
+fn read_sending<'a>(from: &mut Reader<'a>) -> Result<Sending<'a>, DecodeError> {
+    Ok(match from.byte()? {
+        0 => Sending::Signal(from.text()?, from.bytes()?),
+        1 => Sending::Cancel(from.text()?),
+        2 => Sending::Watch,
+        other => return Err(DecodeError::Unknown(u64::from(other))),
+    })
+}
