@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { open, signal, workflow } from 'fusee';
 import { closing, engineOf, quietLogger, rejection } from './support/engines';
 
@@ -135,4 +137,22 @@ test('listeners are told when something is durable; what they throw is reported'
   expect(seen.find(({ type }) => type === 'terminated').reason).toBe('enough');
   expect(engine.lines.some(({ message }: any) => message.includes("a listener of 'completed' threw"))).toBe(true);
   expect(() => engine.on('error', () => undefined)).toThrow(/no event 'error'/);
+});
+
+test('a closed engine and its runs are collected', async () => {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+  const closed = async (): Promise<WeakRef<object>> => {
+    const sleeps = workflow('sleeps', (ctx) => ctx.sleep('1h'));
+    const engine = await open(':memory:', { workflows: [sleeps] });
+    await engine.start(sleeps);
+    await engine.close();
+    return new WeakRef(engine);
+  };
+  const engines = await Promise.all(Array.from({ length: 10 }, closed));
+  for (let round = 0; round < 50 && engines.some((engine) => engine.deref() !== undefined); round += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    gc();
+  }
+  expect(engines.filter((engine) => engine.deref() !== undefined)).toEqual([]);
 });

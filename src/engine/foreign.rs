@@ -136,12 +136,14 @@ impl ForeignEngine {
         crate::log::LogOptions { reserve_bytes: 0, ..self.config.log }
     }
 
-    /// Flushes and lets go of the directory. Durable on return: everything that was appended.
+    /// Flushes and lets go of the directory and of `notify`. Durable on return: everything that was appended.
     pub fn close(&mut self) -> Result<(), EngineError> {
         if self.is_closed {
             return Ok(());
         }
         self.is_closed = true;
+        // What the host gave as `notify` may hold the host, and the host this engine.
+        self.waker = Arc::new(Waker { is_armed: AtomicBool::new(false), notify: Box::new(|| {}) });
         Ok(self.group.close()?)
     }
 

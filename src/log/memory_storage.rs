@@ -21,9 +21,32 @@ struct Directory {
 
 #[derive(Default)]
 struct Content {
+    /// The file up to its last byte that is not zero, at least: segments are mostly zeros, and take no memory for them.
     bytes: Vec<u8>,
-    /// What was there before each write since the last sync: offset, bytes, length of the file.
-    before: Vec<(usize, Vec<u8>, usize)>,
+    length: usize,
+    /// What was there before each write since the last sync.
+    before: Vec<Before>,
+}
+
+struct Before {
+    offset: usize,
+    overwritten: Vec<u8>,
+    kept: usize,
+    length: usize,
+}
+
+impl Content {
+    fn write(&mut self, bytes: &[u8], from: usize) {
+        let end = from + bytes.len();
+        self.length = self.length.max(end);
+        if from >= self.bytes.len() && bytes.iter().all(|byte| *byte == 0) {
+            return;
+        }
+        if end > self.bytes.len() {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes[from..end].copy_from_slice(bytes);
+    }
 }
 
 impl MemoryStorage {
@@ -40,9 +63,10 @@ impl MemoryStorage {
         directory.is_locked = false;
         for content in directory.files.values() {
             let mut content = content.lock();
-            while let Some((offset, bytes, length)) = content.before.pop() {
-                content.bytes[offset..offset + bytes.len()].copy_from_slice(&bytes);
-                content.bytes.truncate(length);
+            while let Some(Before { offset, overwritten, kept, length }) = content.before.pop() {
+                content.bytes[offset..offset + overwritten.len()].copy_from_slice(&overwritten);
+                content.bytes.truncate(kept);
+                content.length = length;
             }
         }
     }
@@ -55,6 +79,7 @@ impl MemoryStorage {
         let directory = self.directory.lock();
         let mut content = directory.files[name].lock();
         content.bytes.truncate(length as usize);
+        content.length = length as usize;
         content.before.clear();
     }
 }
@@ -118,27 +143,27 @@ impl Storage for MemoryStorage {
 
 impl StorageFile for MemoryFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.lock().bytes.len() as u64)
+        Ok(self.0.lock().length as u64)
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let content = self.0.lock();
-        let from = (offset as usize).min(content.bytes.len());
-        let count = buffer.len().min(content.bytes.len() - from);
-        buffer[..count].copy_from_slice(&content.bytes[from..from + count]);
+        let from = (offset as usize).min(content.length);
+        let count = buffer.len().min(content.length - from);
+        let kept = content.bytes.get(from..).unwrap_or_default();
+        let kept = &kept[..kept.len().min(count)];
+        buffer[..kept.len()].copy_from_slice(kept);
+        buffer[kept.len()..count].fill(0);
         Ok(count)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let content = &mut *self.0.lock();
-        let (from, length) = (offset as usize, content.bytes.len());
+        let (from, kept, length) = (offset as usize, content.bytes.len(), content.length);
         let end = from + bytes.len();
-        let overwritten = content.bytes[from.min(length)..end.min(length)].to_vec();
-        content.before.push((from.min(length), overwritten, length));
-        if end > length {
-            content.bytes.resize(end, 0);
-        }
-        content.bytes[from..end].copy_from_slice(bytes);
+        let overwritten = content.bytes[from.min(kept)..end.min(kept)].to_vec();
+        content.before.push(Before { offset: from.min(kept), overwritten, kept, length });
+        content.write(bytes, from);
         Ok(())
     }
 
@@ -149,11 +174,7 @@ impl StorageFile for MemoryFile {
 
     fn write_durably(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let content = &mut *self.0.lock();
-        let end = offset as usize + bytes.len();
-        if end > content.bytes.len() {
-            content.bytes.resize(end, 0);
-        }
-        content.bytes[offset as usize..end].copy_from_slice(bytes);
+        content.write(bytes, offset as usize);
         content.before.clear();
         Ok(())
     }
