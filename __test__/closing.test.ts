@@ -47,13 +47,18 @@ test('close rejects whoever still waits', async () => {
 
 test('close lets a running body end within the grace, and records its result', async () => {
   let end: () => void = () => undefined;
+  let begin: () => void = () => undefined;
+  const hasBegun = new Promise<void>((resolve) => (begin = resolve));
   const works = workflow('works', (ctx: any) =>
-    ctx.step('work', () => new Promise((resolve) => (end = () => resolve(1)))),
+    ctx.step('work', () => {
+      begin();
+      return new Promise((resolve) => (end = () => resolve(1)));
+    }),
   );
   const engine: any = await open(':memory:', { workflows: [works], logger: quietLogger().logger } as any);
   const result = engine.execute(works);
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  const close = engine.close({ grace: '5s' });
+  await hasBegun;
+  const close = engine.close({ grace: '5m' });
   setTimeout(() => end(), 20);
   await close;
   await expect(result).resolves.toBe(1);
@@ -61,15 +66,18 @@ test('close lets a running body end within the grace, and records its result', a
 
 test('close aborts a body that does not end within the grace, and goes on', async () => {
   let reason: any;
+  let begin: () => void = () => undefined;
+  const hasBegun = new Promise<void>((resolve) => (begin = resolve));
   const hangs = workflow('hangs', (ctx: any) =>
     ctx.step('hang', (step: any) => {
+      begin();
       step.signal.addEventListener('abort', () => (reason = step.signal.reason));
       return new Promise(() => undefined);
     }),
   );
   const engine: any = await open(':memory:', { workflows: [hangs], logger: quietLogger().logger } as any);
   const waiting = rejection(engine.execute(hangs));
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await hasBegun;
   await engine.close({ grace: 30 });
   expect(reason.name).toBe('ClosedError');
   expect((await waiting).name).toBe('ClosedError');
