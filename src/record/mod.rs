@@ -11,10 +11,19 @@ pub mod frame;
 mod golden;
 mod ids;
 mod records;
+mod task_codec;
+#[cfg(test)]
+mod task_golden;
+mod tasks;
 mod varint;
 
 pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
 pub use records::{
     Caller, ChildSpec, IdConflict, IdReuse, NewRun, Numbered, Origin, ParentClose, Record, Retry, Sending, Status,
+};
+pub use task_codec::{decode_schedule, decode_spec, encode_batch, encode_schedule, encode_spec, encode_submitted};
+pub use tasks::{
+    AttemptEnd, CatchUp, Change, Class, Condition, Edge, LimitSpec, LimitUse, Occurrence, OnMiss, Outcome, Overlap,
+    Parent, Reserve, RetryPolicy, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When,
 };
 pub use varint::{DecodeError, Reader, Writer};
