@@ -9,4 +9,44 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod attempts;
+mod chance;
+mod config;
+mod dedupe;
+mod dependencies;
+mod dispatch;
+mod engine;
+mod fair;
+mod histogram;
+mod lane;
+mod learn;
+mod life;
 pub mod limits;
+mod metrics;
+mod order;
+mod output;
+mod promises;
+mod queue;
+mod reserve;
+mod restore;
+mod retry;
+mod submit;
+mod task;
+mod timers;
+mod verbs;
+mod views;
+mod waiting;
+mod workers;
+
+pub use attempts::Failure;
+pub use config::{Bounds, Config, ConfigError, OnFull, QueueConfig, UnknownKey};
+pub use dedupe::{Dedupe, DedupeMode, DedupeScope};
+pub use engine::{Engine, Totals};
+pub use order::{ClassOrder, LINES, OrderConfig, RELIEF_PASSES, RELIEF_WAIT_MS};
+pub use output::{AbortReason, Answer, Lease, Output, Refusal, Status, StepTicket, Submitted, SubmitterNo, Warning};
+pub use restore::RestoreError;
+pub use task::AttemptNote;
+pub use views::{QueueView, Reason, TaskView};
+
+#[cfg(test)]
+mod tests;

@@ -183,22 +183,28 @@ impl Limits {
         self.names.get(name).is_some_and(|ix| self.limits[ix.0 as usize].is_defined)
     }
 
-    /// From now on rates count as empty at this time: what was taken before an unclean end is not known.
+    /// From now on rates count as empty at this time: what was taken before a restart is not known.
     pub fn empty_rates(&mut self, now_ms: i64) {
         self.empty_ms = Some(now_ms);
+        for bucket in self.buckets.iter_mut().flatten() {
+            let spec = self.limits[bucket.limit.0 as usize].spec;
+            bucket.units = Units::new(spec, now_ms, Some(now_ms));
+        }
     }
 
     /// Whether a claim of these parts could ever be met.
     pub fn check(&self, wants: &[Want<'_>]) -> Result<(), LimitError> {
-        for want in wants {
+        for (at, want) in wants.iter().enumerate() {
             let limit = self.names.get(want.name).map(|ix| &self.limits[ix.0 as usize]);
             let limit = limit.filter(|limit| limit.is_defined).ok_or_else(|| LimitError::Unknown(want.name.into()))?;
             let capacity = capacity(limit.spec);
             if want.amount == 0 {
                 return Err(LimitError::Nothing(want.name.into()));
             }
-            if want.amount > capacity {
-                return Err(LimitError::TooMuch { name: want.name.into(), amount: want.amount, capacity });
+            let before = wants[..at].iter().filter(|other| (other.name, other.key) == (want.name, want.key));
+            let amount = before.fold(want.amount, |sum, other| sum.saturating_add(other.amount));
+            if amount > capacity {
+                return Err(LimitError::TooMuch { name: want.name.into(), amount, capacity });
             }
         }
         Ok(())
@@ -233,7 +239,7 @@ impl Limits {
 
     /// Takes the whole claim, or parks it and says `false`.
     pub fn take(&mut self, ix: ClaimIx, now_ms: i64) -> bool {
-        let (group, stamp, was) = (self.of(ix).group, self.of(ix).stamp, self.of(ix).state);
+        let (stamp, was) = (self.of(ix).stamp, self.of(ix).state);
         let since = match was {
             State::Woken { at, since } => {
                 self.bucket_mut(at).woken.retain(|(_, woken)| *woken != ix);
@@ -248,7 +254,7 @@ impl Limits {
         }
         if let Some(short) = self.first_short(ix, now_ms) {
             self.park(ix, short, now_ms);
-            // What it was woken for may do for another of its group.
+            // What it was woken for may do for another; and who was protected meanwhile may fit.
             if let Some((at, _)) = since.filter(|(at, _)| *at != short) {
                 self.wake(at, now_ms);
             }
@@ -271,11 +277,7 @@ impl Limits {
         for part in 0..parts {
             let bucket = self.of(ix).wants[part].0;
             self.protect_oldest(bucket);
-            match stamp {
-                Some(_) => self.wake(bucket, now_ms),
-                None => self.wake_group(bucket, group, now_ms),
-            }
-            self.arm_refill(bucket, now_ms);
+            self.wake(bucket, now_ms);
         }
         true
     }
@@ -420,10 +422,10 @@ impl Limits {
         Some((&limit.name, bucket.key.as_deref(), amount, available, claim.stamp.is_some()))
     }
 
-    /// Whether the claim waits at a limit, rather than being out to compete for a slot.
+    /// Whether the claim has what it names.
     #[must_use]
-    pub fn is_parked(&self, ix: ClaimIx) -> bool {
-        matches!(self.of(ix).state, State::Parked { .. })
+    pub fn is_held(&self, ix: ClaimIx) -> bool {
+        self.of(ix).state == State::Held
     }
 
     fn named(&mut self, name: &str, spec: LimitSpec) -> LimitIx {
@@ -512,7 +514,7 @@ impl Limits {
         }
         self.of_mut(ix).state = State::Parked { at, since };
         self.protect_oldest(at);
-        self.arm_refill(at, now_ms);
+        self.wake(at, now_ms);
     }
 
     /// Protects the oldest waiter if it has been passed by often enough. One at a time, and not again before others
