@@ -11,5 +11,6 @@ pub mod machine;
 mod node;
 pub mod record;
 pub mod runtime;
+pub mod scheduler;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;

@@ -14,6 +14,10 @@ pub mod frame;
 mod golden;
 mod ids;
 mod records;
+mod task_codec;
+#[cfg(test)]
+mod task_golden;
+mod tasks;
 mod varint;
 
 pub use failure::{encode_failure, encode_step_failure};
@@ -21,5 +25,10 @@ pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
 pub use records::{
     Caller, ChildSpec, FIELDS_BYTES_MAX, IdConflict, IdReuse, NewRun, Numbered, Origin, ParentClose, Record, Retry,
     Sending, Status, TEXT_BYTES_MAX,
+};
+pub use task_codec::{decode_schedule, decode_spec, encode_batch, encode_schedule, encode_spec, encode_submitted};
+pub use tasks::{
+    AttemptEnd, CatchUp, Change, Class, Condition, Edge, LimitSpec, LimitUse, Occurrence, OnMiss, Outcome, Overlap,
+    Parent, Reserve, RetryPolicy, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When,
 };
 pub use varint::{DecodeError, Reader, Writer};

@@ -1,0 +1,52 @@
+//! The task scheduler: queues, their order, attempts, limits, dependencies, schedules.
+//!
+//! Pure and without input or output of its own: `handle_*` takes an event and the time, `poll_*` yields what is to be
+//! recorded and what is to be done. It never reads a clock, a file or chance, never waits and never calls back; its
+//! random numbers come from a seed. `docs/scheduler.md` says who holds what and what each step costs.
+//!
+//! It does not know where records go, which thread runs a function, or what a payload means.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod attempts;
+mod chance;
+mod config;
+mod dedupe;
+mod dependencies;
+mod dispatch;
+mod engine;
+mod fair;
+mod histogram;
+mod lane;
+mod learn;
+mod life;
+pub mod limits;
+mod metrics;
+mod order;
+mod output;
+mod promises;
+mod queue;
+mod reserve;
+mod restore;
+mod retry;
+mod submit;
+mod task;
+mod timers;
+mod verbs;
+mod views;
+mod waiting;
+mod workers;
+
+pub use attempts::Failure;
+pub use config::{Bounds, Config, ConfigError, OnFull, QueueConfig, UnknownKey};
+pub use dedupe::{Dedupe, DedupeMode, DedupeScope};
+pub use engine::{Engine, Totals};
+pub use order::{ClassOrder, LINES, OrderConfig, RELIEF_PASSES, RELIEF_WAIT_MS};
+pub use output::{AbortReason, Answer, Lease, Output, Refusal, Status, StepTicket, Submitted, SubmitterNo, Warning};
+pub use restore::RestoreError;
+pub use task::AttemptNote;
+pub use views::{QueueView, Reason, TaskView};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! What the engine says: what to do, what changed, and why it refuses.
+
+use super::limits::LimitError;
+use crate::record::{AttemptEnd, Outcome, TaskNo};
+use std::fmt;
+
+/// The right to end one attempt. Under any other one nothing changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lease {
+    /// Where the attempt stands among those that run.
+    pub slot: u32,
+    /// Never used twice: the number of the opening in the upper 16 bits, a counter below.
+    pub serial: u64,
+}
+
+/// A submission that waits for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SubmitterNo(pub u64);
+
+/// A step that waits for limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StepTicket(pub u64);
+
+/// What became of a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A new task.
+    New(TaskNo),
+    /// Its key belongs to this one, which stands for it.
+    Existing(TaskNo),
+    /// Its key belongs to this one, which took its input.
+    Changed(TaskNo),
+}
+
+impl Answer {
+    /// The task, whichever it is.
+    #[must_use]
+    pub fn task(self) -> TaskNo {
+        match self {
+            Answer::New(task) | Answer::Existing(task) | Answer::Changed(task) => task,
+        }
+    }
+}
+
+/// What a submission comes back with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Submitted<T> {
+    /// It was decided.
+    Now(T),
+    /// It waits for room: an [`Output::Admitted`] with this number follows.
+    Waits(SubmitterNo),
+}
+
+/// Why a submission is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the text of each says what it is")]
+pub enum Refusal {
+    Closed,
+    UnknownQueue(Box<str>),
+    Limit(LimitError),
+    /// What is wrong with the description.
+    Invalid(&'static str),
+    UnknownParent(TaskNo),
+    UnknownKey(Box<str>),
+    /// The tasks or keys along the cycle.
+    Cycle(Vec<Box<str>>),
+    DuplicateKey(Box<str>),
+    KeyInUse {
+        key: Box<str>,
+        task: TaskNo,
+    },
+    Reserved {
+        queue: Box<str>,
+        at_ms: i64,
+        limit: u32,
+    },
+    Full {
+        queue: Box<str>,
+        pending: u64,
+        bound: u32,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Closed => formatter.write_str("the scheduler is shutting down and takes no new tasks"),
+            Refusal::UnknownQueue(queue) => write!(formatter, "queue \"{queue}\" is not defined"),
+            Refusal::Limit(error) => error.fmt(formatter),
+            Refusal::Invalid(what) => formatter.write_str(what),
+            Refusal::UnknownParent(task) => write!(formatter, "task {task}, which it waits for, is not known"),
+            Refusal::UnknownKey(key) => write!(formatter, "no task has the key \"{key}\", which it waits for"),
+            Refusal::Cycle(path) => write!(formatter, "it would wait for itself: {}", path.join(" → ")),
+            Refusal::DuplicateKey(key) => write!(formatter, "two tasks of one batch have the key \"{key}\""),
+            Refusal::KeyInUse { key, task } => write!(formatter, "key \"{key}\" belongs to task {task}"),
+            Refusal::Reserved { queue, at_ms, limit } => write!(
+                formatter,
+                "queue \"{queue}\" has all of its {limit} reservable slots taken at {at_ms} ms; \
+                 choose another time, or a plain delay"
+            ),
+            Refusal::Full { queue, pending, bound } => {
+                write!(formatter, "queue \"{queue}\" is full: {pending} tasks wait and the bound is {bound}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Why a running attempt is to be given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbortReason {
+    /// It took too long.
+    TimedOut,
+    /// Its executor was silent for too long.
+    LeaseExpired,
+    /// Its task was cancelled.
+    Cancelled,
+    /// The engine shuts down and waited long enough.
+    Drained,
+}
+
+/// A task's status, as it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Waits for other tasks.
+    Blocked,
+    /// Waits for a time, before its first attempt.
+    Scheduled,
+    /// Could run.
+    Queued,
+    /// An attempt runs.
+    Running,
+    /// Waits for a time, before another attempt.
+    Retrying,
+    /// Over.
+    Ended(Outcome),
+}
+
+/// What whoever drives the engine has to do or to tell, in order. Each waits until the records are durable that were
+/// written before it was polled, save [`Output::Abort`], which need not wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Run the task's function.
+    Dispatch {
+        /// The task.
+        task: TaskNo,
+        /// The right to end the attempt.
+        lease: Lease,
+        /// Counted from 1.
+        attempt: u32,
+        /// Which of the queue's groups of workers it counts against.
+        group: usize,
+    },
+    /// Give an attempt up. Whatever it still says changes nothing.
+    Abort {
+        /// Its task.
+        task: TaskNo,
+        /// The right that it has lost.
+        lease: Lease,
+        /// Why.
+        reason: AbortReason,
+    },
+    /// A task's status changed. Retries and ends are always told, the others if the configuration says so.
+    Changed {
+        /// The task.
+        task: TaskNo,
+        /// What it is now.
+        status: Status,
+        /// Attempts that began so far.
+        attempt: u32,
+        /// When, in ms since 1970.
+        time_ms: i64,
+        /// Why an attempt ended that another one follows.
+        end: Option<AttemptEnd>,
+    },
+    /// A submission that waited was decided.
+    Admitted {
+        /// Which.
+        submitter: SubmitterNo,
+        /// One answer for each of its tasks.
+        result: Result<Vec<Answer>, Refusal>,
+    },
+    /// A step has its limits now.
+    Granted(StepTicket),
+    /// Something that nobody asked for and somebody should know.
+    Warning(Warning),
+}
+
+/// Something that nobody asked for and somebody should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// No worker carries the labels that a task needs.
+    NoWorkerFor {
+        /// The task.
+        task: TaskNo,
+        /// The queue.
+        queue: Box<str>,
+    },
+    /// A recovered task names a queue that is not defined now. It waits until one is.
+    QueueGone {
+        /// The queue.
+        queue: Box<str>,
+    },
+    /// A recovered task names a limit that is not defined now. It waits until one is.
+    LimitGone {
+        /// The limit.
+        limit: Box<str>,
+    },
+}

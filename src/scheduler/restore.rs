@@ -1,0 +1,160 @@
+//! Taking records back after a restart, and going on from there.
+
+use super::config::QueueConfig;
+use super::engine::Engine;
+use super::limits::Limits;
+use super::output::Warning;
+use super::task::{QueueIx, State, TaskIx};
+use crate::record::{AttemptEnd, DecodeError, TaskNo, TaskRecord};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Why a record cannot be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestoreError {
+    /// Its bytes are no record.
+    Decode(DecodeError),
+    /// It belongs to a task that no earlier record submitted, or that was forgotten.
+    UnknownTask(TaskNo),
+    /// It submits a task whose number does not follow those before.
+    Number(TaskNo),
+    /// The task is over, or does not run, or does: the record does not fit what came before.
+    WrongState(TaskNo),
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RestoreError::Decode(error) => error.fmt(formatter),
+            RestoreError::UnknownTask(task) => write!(formatter, "no record submits task {task}"),
+            RestoreError::Number(task) => write!(formatter, "it submits task {task} out of order"),
+            RestoreError::WrongState(task) => write!(formatter, "it does not fit the state of task {task}"),
+        }
+    }
+}
+
+impl std::error::Error for RestoreError {}
+
+impl Engine {
+    /// Takes the next record of the log back, in order, before [`Engine::recover`].
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        self.is_restoring = true;
+        match TaskRecord::decode(bytes).map_err(RestoreError::Decode)? {
+            TaskRecord::Submitted { task, time_ms, spec } => {
+                self.take_back(task, time_ms)?;
+                let queue = self.queue_or_new(spec.queue);
+                self.apply_submitted(queue, task, time_ms, &spec);
+            }
+            TaskRecord::Batch { first, time_ms, specs } => {
+                self.take_back(first, time_ms)?;
+                self.apply_batch(first, time_ms, &specs);
+            }
+            TaskRecord::Started { task, time_ms } => {
+                let ix = self.in_state(task, time_ms, |state| !is_over(state) && !is_running(state))?;
+                self.apply_started(ix, time_ms);
+            }
+            TaskRecord::Retrying { task, time_ms, retry_ms, end, is_free, failure } => {
+                let ix = self.in_state(task, time_ms, is_running)?;
+                self.apply_retrying(ix, time_ms, retry_ms, end, is_free, failure);
+            }
+            TaskRecord::Ended { task, time_ms, outcome, payload } => {
+                let ix = self.in_state(task, time_ms, |state| !is_over(state))?;
+                self.apply_ended(ix, time_ms, outcome, payload);
+            }
+            TaskRecord::Changed { task, time_ms, change } => {
+                let ix = self.in_state(task, time_ms, |state| !is_over(state))?;
+                self.apply_changed(ix, &change);
+            }
+            TaskRecord::Revived { task, time_ms } => {
+                let ix = self.in_state(task, time_ms, is_over)?;
+                self.apply_revived(ix, time_ms);
+            }
+            TaskRecord::QueueSet { queue, is_paused, concurrency } => {
+                let ix = self.queue_or_new(queue);
+                self.apply_queue_set(ix, is_paused, concurrency);
+            }
+            TaskRecord::LimitSet { name, spec } => self.limits.define(name, spec, self.now_ms),
+            TaskRecord::ScheduleSet { .. }
+            | TaskRecord::ScheduleRemoved { .. }
+            | TaskRecord::ScheduleMoved { .. }
+            | TaskRecord::SchedulePaused { .. } => {
+                return Err(RestoreError::Decode(DecodeError::Unknown(u64::from(bytes[0]))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on after the last record. `was_clean`: nothing ran when the log ended, or what ran was given up in order.
+    ///
+    /// Attempts that ran go back: at no cost after a clean end; after a crash at no cost for the first losses of a task,
+    /// so that the crash of a neighbour costs nothing, and as attempts after that, so that a task that kills its process
+    /// does not do so for ever.
+    pub fn recover(&mut self, now_ms: i64, was_clean: bool) {
+        self.is_restoring = false;
+        self.now_ms = self.now_ms.max(now_ms);
+        // What steps took is not in these records, and what a crash cut off is in none.
+        self.limits.empty_rates(self.now_ms);
+        self.warn_of_what_is_gone();
+        let running: Vec<TaskIx> =
+            self.tasks.iter_after(TaskNo(0)).filter(|(_, task)| task.is_running()).map(|(ix, _)| ix).collect();
+        for ix in running {
+            if was_clean {
+                self.retry(ix, AttemptEnd::Drained, self.now_ms, true, b"");
+            } else {
+                self.lost(ix);
+            }
+        }
+        for at in 0..self.queues.len() {
+            self.mark_dirty(QueueIx(at as u16));
+        }
+        self.begin(now_ms);
+        self.settle();
+    }
+
+    fn take_back(&mut self, task: TaskNo, time_ms: i64) -> Result<(), RestoreError> {
+        if task.0 < self.next_number {
+            return Err(RestoreError::Number(task));
+        }
+        self.now_ms = self.now_ms.max(time_ms);
+        Ok(())
+    }
+
+    fn in_state(&mut self, task: TaskNo, time_ms: i64, fits: impl Fn(&State) -> bool) -> Result<TaskIx, RestoreError> {
+        let ix = self.tasks.find(task).ok_or(RestoreError::UnknownTask(task))?;
+        if !fits(&self.tasks[ix].state) {
+            return Err(RestoreError::WrongState(task));
+        }
+        self.now_ms = self.now_ms.max(time_ms);
+        Ok(ix)
+    }
+
+    /// A queue of this name. One that nobody defined runs nothing, and loses nothing.
+    pub(super) fn queue_or_new(&mut self, name: &str) -> QueueIx {
+        match self.queue_names.get(name) {
+            Some(ix) => *ix,
+            None => self.add_queue(name, QueueConfig::default(), false),
+        }
+    }
+
+    fn warn_of_what_is_gone(&mut self) {
+        let queues = self.queues.iter().filter(|queue| !queue.is_defined && queue.pending_total() > 0);
+        let mut warnings: Vec<Warning> = queues.map(|queue| Warning::QueueGone { queue: queue.name.clone() }).collect();
+        let live = self.tasks.iter_after(TaskNo(0)).filter(|(_, task)| !task.is_ended());
+        let named = live.filter_map(|(_, task)| task.more.as_ref()).flat_map(|more| &more.limits).map(|of| &of.0);
+        let gone: BTreeSet<&Box<str>> = named.filter(|name| !is_defined(&self.limits, name)).collect();
+        warnings.extend(gone.into_iter().map(|limit| Warning::LimitGone { limit: limit.clone() }));
+        warnings.into_iter().for_each(|warning| self.warn(warning));
+    }
+}
+
+fn is_defined(limits: &Limits, name: &str) -> bool {
+    limits.is_defined(name)
+}
+
+fn is_over(state: &State) -> bool {
+    matches!(state, State::Ended { .. })
+}
+
+fn is_running(state: &State) -> bool {
+    matches!(state, State::Running { .. })
+}

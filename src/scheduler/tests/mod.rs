@@ -1,0 +1,16 @@
+//! Tests of the engine, by subject.
+
+mod attempts;
+mod bounds;
+mod dedupe;
+mod dependencies;
+mod fair;
+mod invariants;
+mod limits;
+mod order;
+mod recovery;
+mod reserved;
+mod simulation;
+mod views;
+mod workers;
+mod world;
