@@ -1,12 +1,13 @@
 //! Random histories: random commands at random times, a crash at any record, the invariants after each step.
 
+use super::rng::Rng;
 use super::world::World;
 use crate::record::{
     Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Outcome, Parent, Reserve, RetryPolicy, TaskNo, TaskRecord,
     TaskSpec,
 };
 use crate::scheduler::*;
-use crate::sim::Rng;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
