@@ -11,6 +11,7 @@
 
 mod attempts;
 mod chance;
+mod changes;
 mod config;
 mod dedupe;
 mod dependencies;

@@ -10,7 +10,6 @@ mod limits;
 mod order;
 mod recovery;
 mod reserved;
-mod rng;
 mod simulation;
 mod views;
 mod workers;

@@ -1,13 +1,12 @@
 //! Random histories: random commands at random times, a crash at any record, the invariants after each step.
 
-use super::rng::Rng;
 use super::world::World;
 use crate::record::{
     Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Outcome, Parent, Reserve, RetryPolicy, TaskNo, TaskRecord,
     TaskSpec,
 };
+use crate::scheduler::chance::Chance;
 use crate::scheduler::*;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -21,6 +20,32 @@ struct Seen {
     waits: usize,
     refusals: usize,
     aborts: usize,
+}
+
+/// Choices from a seed.
+struct Rng(Chance);
+
+impl Rng {
+    fn new(seed: u64) -> Rng {
+        Rng(Chance::new(seed))
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0.below(bound)
+    }
+
+    /// Both included.
+    fn between(&mut self, from: i64, to: i64) -> i64 {
+        from + self.below(to.abs_diff(from) + 1) as i64
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len() as u64) as usize]
+    }
 }
 
 struct History {
