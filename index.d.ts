@@ -80,6 +80,12 @@ export type InputThen<Input, Options> = undefined extends Input
   ? [input?: Input, options?: Options]
   : [input: Input, options?: Options];
 
+/** An `input` field, required unless the input may be `undefined`. */
+export type InputField<Input> = undefined extends Input ? { readonly input?: Input } : { readonly input: Input };
+
+/** A `value` field, required unless it may be `undefined`. */
+export type ValueField<T> = undefined extends T ? { readonly value?: T } : { readonly value: T };
+
 /** The input that starts a workflow. */
 export type InputOf<W extends AnyWorkflow> = W extends Workflow<infer Input, any> ? Input : never;
 
@@ -153,6 +159,16 @@ export interface Query<Input = any, Output = any> {
   readonly '~types'?: { readonly input: (input: Input) => void; readonly output: Output };
 }
 
+/** Names a request to a workflow that may change it and that it answers. Made by {@link update}. */
+export interface Update<Input = any, Output = any, Parsed = Input> {
+  /** Tells messages apart. */
+  readonly kind: 'update';
+  /** Name under which it is recorded; stable for as long as runs live. */
+  readonly name: string;
+  /** Types only; there is no such property at run time. */
+  readonly '~types'?: { readonly input: (input: Input) => void; readonly output: Output; readonly parsed: Parsed };
+}
+
 /** Defines a signal. Without a type argument it carries nothing. */
 export function signal<T = void>(name: string): Signal<T>;
 /** Defines a signal whose value a schema checks; a bad value rejects the call that sends it, nothing is recorded. */
@@ -162,6 +178,18 @@ export function signal<Input, Parsed>(name: string, schema: StandardSchema<Input
 export function query<Output = unknown>(name: string): Query<void, Output>;
 /** Defines a query with an argument. */
 export function query<Input, Output>(name: string): Query<Input, Output>;
+
+/** Defines an update: its argument's type and its answer's. */
+export function update<Input = void, Output = void>(name: string): Update<Input, Output>;
+/**
+ * Defines an update by schemas. The first one checks the argument where it is asked for: a bad one rejects the call, nothing
+ * is recorded. The second one gives the answer its type; without it the answer is `unknown`.
+ */
+export function update<Input, Parsed, Output = unknown>(
+  name: string,
+  input: StandardSchema<Input, Parsed>,
+  output?: StandardSchema<any, Output>,
+): Update<Input, Output, Parsed>;
 
 // ───────────────────────────── Shared options ─────────────────────────────
 
@@ -324,6 +352,23 @@ export interface WorkflowContext {
   /** Answers a query from now on. `fn` is synchronous and must change nothing. */
   onQuery<I, O>(query: Query<I, O>, fn: (input: I) => O): void;
   /**
+   * Answers an update from now on. `validate` is synchronous, is called between turns and must change nothing; what it
+   * throws rejects the update with {@link UpdateRejectedError} and leaves no record. `fn` may use `ctx` and may take as long
+   * as it wants; what it returns or throws is the answer, recorded once. What it throws does not fail the run.
+   *
+   * Register handlers before the first `await`: an update that finds none is refused.
+   */
+  onUpdate<O, P>(
+    update: Update<any, O, P>,
+    fn: (input: P) => MaybePromise<O>,
+    options?: { validate?: (input: P) => void },
+  ): void;
+  /**
+   * Calls `fn` with each value of a signal, from now on, those that wait included. It may use `ctx`. What it throws, or its
+   * promise rejects with, fails the run.
+   */
+  onSignal<T>(signal: Signal<any, T>, fn: (value: T) => MaybePromise<unknown>): void;
+  /**
    * Starts a child workflow and waits for its result.
    * @throws {@link ChildWorkflowError} if it ends otherwise than completed
    */
@@ -391,6 +436,15 @@ export interface SignalOptions extends AuditOptions {
   dedupeId?: string;
 }
 
+/** Options of `handle.update`. `timeout` and `signal` end the waiting: the update goes on. */
+export interface UpdateOptions extends AuditOptions, ResultOptions {
+  /**
+   * Names the update: a second one of the same id gets the first one's answer, over restarts, as long as the run's history
+   * is kept. Default: a random one.
+   */
+  id?: string;
+}
+
 /**
  * A workflow. A handle is no promise: await `result()`. One that `start` gave stays with its run; one from
  * `engine.handle` without `runId` means the latest run of the id. Calls reject with {@link RunNotFoundError} when there
@@ -413,6 +467,12 @@ export interface WorkflowHandle<Output = unknown> {
   signal<T>(signal: Signal<T, any>, ...args: InputThen<T, SignalOptions>): Promise<void>;
   /** Asks a query. The answer rests on durable records only. @throws what the handler throws */
   query<I, O>(query: Query<I, O>, ...args: InputThen<I, ResultOptions>): Promise<O>;
+  /**
+   * Asks the run to do something and waits for the answer. Resolved: both are durable.
+   * @throws what the handler throws; {@link UpdateRejectedError} if its validator refuses it; `TypeError` if there is no
+   *   handler; {@link RunNotFoundError} if the run ends, or is stuck, before it answers; {@link BusyError}
+   */
+  update<I, O>(update: Update<I, O, any>, ...args: InputThen<I, UpdateOptions>): Promise<O>;
   /** Asks the run to end: `signal` aborts. No-op after its end. */
   cancel(reason?: string, options?: AuditOptions): Promise<void>;
   /** Ends the run at once: no code of it runs again. No-op after its end. */
@@ -627,6 +687,25 @@ export interface Engine extends AsyncDisposable {
   ): Promise<WorkflowHandle<OutputOf<W>>>;
   /** Starts a workflow and waits for its result. @throws as `start` and `result` */
   execute<W extends AnyWorkflow>(workflow: W, ...args: InputThen<InputOf<W>, ExecuteOptions>): Promise<OutputOf<W>>;
+  /**
+   * Sends a signal to a workflow and starts it if it does not run, in one record. A run that has the id gets the signal
+   * whatever its input was, unless `idConflictPolicy` says otherwise. @throws as `start` and `signal`
+   */
+  signalWithStart<W extends AnyWorkflow, T>(
+    workflow: W,
+    request: StartOptions & { id: string; signal: Signal<T, any>; dedupeId?: string } & InputField<InputOf<W>> &
+      ValueField<T>,
+  ): Promise<WorkflowHandle<OutputOf<W>>>;
+  /**
+   * Sends an update to a workflow and starts it first if it does not run; nobody can come between. Resolved: the start is
+   * durable. The update is validated by the run's code, so a refused one leaves the run that was started. `answer` is the
+   * update's. @throws as `start`; `answer` rejects as `handle.update`
+   */
+  updateWithStart<W extends AnyWorkflow, I, O>(
+    workflow: W,
+    request: StartOptions & { id: string; update: Update<I, O, any>; updateId?: string } & InputField<InputOf<W>> &
+      ValueField<I>,
+  ): Promise<{ readonly handle: WorkflowHandle<OutputOf<W>>; readonly answer: Promise<O> }>;
   /** A run, by id. Does not look whether it exists. `runId` pins one run. */
   handle<W extends AnyWorkflow>(workflow: W, id: string, options?: { runId?: string }): WorkflowHandle<OutputOf<W>>;
   /** The same without a definition. */
@@ -695,6 +774,7 @@ export type AnyFuseeError =
   | WorkflowAlreadyStartedError
   | RunNotFoundError
   | WorkflowFailedError
+  | UpdateRejectedError
   | UnknownDefinitionError
   | BusyError
   | JournalLimitError
@@ -833,6 +913,16 @@ export declare class WorkflowFailedError extends FuseeError {
   readonly runId: string;
   constructor(message: string, options: FuseeErrorOptions & { id: string; runId: string });
   static is(error: unknown): error is WorkflowFailedError;
+}
+
+/** The update was refused by its validator; nothing was recorded. `cause` is what that threw. */
+export declare class UpdateRejectedError extends FuseeError {
+  readonly code: 'UPDATE_REJECTED';
+  readonly name: 'UpdateRejectedError';
+  /** Name of the update. */
+  readonly update: string;
+  constructor(message: string, options: FuseeErrorOptions & { update: string });
+  static is(error: unknown): error is UpdateRejectedError;
 }
 
 /** The workflow was not given to `open`. */

@@ -29,7 +29,7 @@ export interface WorkflowDefinition {
   readonly options: WorkflowOptions;
 }
 
-/** What {@link signal} and {@link query} return. */
+/** What {@link signal}, {@link query} and {@link update} return. */
 export interface MessageDefinition<Kind extends string> {
   readonly kind: Kind;
   readonly name: string;
@@ -69,6 +69,14 @@ export function query(name: string): MessageDefinition<'query'> {
   return Object.freeze({ kind: 'query', name, schema: undefined });
 }
 
+/** Defines an update; with a schema, its argument is checked where it is asked for. */
+export function update(name: string, input?: Schema, output?: Schema): MessageDefinition<'update'> {
+  checkName(name, 'an update');
+  checkSchema(input, `the schema of update '${name}'`);
+  checkSchema(output, `the schema of the answer of update '${name}'`);
+  return Object.freeze({ kind: 'update', name, schema: input });
+}
+
 /** Whether a value is what {@link workflow} returns. */
 export function isWorkflow(value: unknown): value is WorkflowDefinition {
   const given = value as Partial<WorkflowDefinition> | null | undefined;
@@ -97,6 +105,17 @@ export function queryName(value: unknown): string {
   return asMessage(value, 'query').name;
 }
 
+/** @throws TypeError */
+export function updateName(value: unknown): string {
+  return asMessage(value, 'update').name;
+}
+
+/** The argument as the handler gets it. A promise, where its schema answers with one. @throws TypeError */
+export function checkUpdateInput(definition: unknown, input: unknown): unknown {
+  const { name, schema } = asMessage(definition, 'update');
+  return parse(schema, input, `the argument of update '${name}'`);
+}
+
 /** The input as the workflow gets it. A promise, where its schema answers with one. @throws TypeError */
 export function checkInput(definition: WorkflowDefinition, input: unknown): unknown {
   return parse(definition.options.input, input, `the input of workflow '${definition.name}'`);
@@ -111,7 +130,9 @@ export function checkSignalValue(definition: unknown, value: unknown): unknown {
 function asMessage<Kind extends string>(value: unknown, kind: Kind): MessageDefinition<Kind> {
   const given = value as Partial<MessageDefinition<Kind>> | null | undefined;
   if (typeof value !== 'object' || given?.kind !== kind || typeof given.name !== 'string') {
-    throw new TypeError(`a ${kind} is needed here, as ${kind}() returns it, not ${shown(value)}`);
+    throw new TypeError(
+      `${kind === 'update' ? 'an' : 'a'} ${kind} is needed here, as ${kind}() returns it, not ${shown(value)}`,
+    );
   }
   return value as MessageDefinition<Kind>;
 }

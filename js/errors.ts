@@ -179,6 +179,17 @@ export class RunNotFoundError extends FuseeError {
   }
 }
 
+/** The update was refused by its validator. `cause` is what that threw. */
+export class UpdateRejectedError extends FuseeError {
+  readonly code = 'UPDATE_REJECTED';
+  readonly update: string;
+
+  constructor(message: string, options: ErrorOptions & { readonly update: string }) {
+    super(message, options);
+    this.update = options.update;
+  }
+}
+
 /** The workflow failed. `cause` is what it threw. */
 export class WorkflowFailedError extends FuseeError {
   readonly code = 'WORKFLOW_FAILED';
@@ -252,6 +263,7 @@ const CLASSES = {
   WorkflowAlreadyStartedError,
   RunNotFoundError,
   WorkflowFailedError,
+  UpdateRejectedError,
   UnknownDefinitionError,
   BusyError,
   JournalLimitError,

@@ -4,7 +4,7 @@
 import { Engine } from './client/engine.js';
 import { readOptions, type OpenOptions } from './client/options.js';
 
-export { query, signal, workflow } from './definitions.js';
+export { query, signal, update, workflow } from './definitions.js';
 export { duration } from './duration.js';
 export {
   BusyError,
@@ -26,6 +26,7 @@ export {
   TerminatedError,
   TimeoutError,
   UnknownDefinitionError,
+  UpdateRejectedError,
   WorkflowAlreadyStartedError,
   WorkflowFailedError,
 } from './errors.js';

@@ -52,6 +52,30 @@ export interface NativeEngine extends PumpVerbs {
     dedupeId: string,
     actor: string,
   ): void;
+  update(
+    token: number,
+    id: string,
+    runId: string,
+    name: string,
+    updateId: string,
+    payload: string,
+    actor: string,
+  ): void;
+  startWith(
+    token: number,
+    id: string,
+    type: string,
+    version: number,
+    input: string,
+    policies: number,
+    timeoutMs: number,
+    actor: string,
+    what: number,
+    name: string,
+    payload: string,
+    messageId: string,
+    answerToken: number,
+  ): void;
   cancel(token: number, id: string, runId: string, reason: string, actor: string): void;
   terminate(token: number, id: string, runId: string, reason: string, actor: string): void;
   resume(token: number, id: string, runId: string, actor: string): void;

@@ -34,7 +34,7 @@ export type Node =
   | { readonly kind: 'float'; readonly part: Node };
 
 export interface Action {
-  readonly kind: 'signal' | 'advance' | 'rounds' | 'cancel' | 'crash';
+  readonly kind: 'signal' | 'update' | 'advance' | 'rounds' | 'cancel' | 'crash';
   readonly value: number;
 }
 
@@ -42,10 +42,13 @@ export interface Action {
 export interface Program {
   readonly seed: number;
   readonly root: Node;
+  /** What the handlers of updates do. */
+  readonly handlers: readonly Node[];
   readonly actions: readonly Action[];
 }
 
 export const SIGNALS = 2;
+export const HANDLERS = 2;
 
 /** The program of a seed. @param hasForeign some of its parts await what does not come from `ctx` */
 export function programOf(seed: number, hasForeign = false): Program {
@@ -110,9 +113,13 @@ export function programOf(seed: number, hasForeign = false): Program {
     const kind = (['signal', 'signal', 'signal', 'advance', 'advance', 'rounds'] as const)[below(6)]!;
     actions.push({ kind, value: kind === 'signal' ? below(SIGNALS) : below(40) });
   }
+  for (let count = below(4); count > 0; count -= 1) {
+    actions.splice(below(actions.length + 1), 0, { kind: 'update', value: below(HANDLERS + 1) });
+  }
   if (chance() < 0.2) actions.splice(below(actions.length), 0, { kind: 'crash', value: 0 });
   if (chance() < 0.2) actions.splice(below(actions.length), 0, { kind: 'cancel', value: 0 });
-  return { seed, root, actions };
+  const handlers = Array.from({ length: HANDLERS }, () => node(1));
+  return { seed, root, handlers, actions };
 }
 
 /** Where an interpretation notes what it sees. */
@@ -125,7 +132,13 @@ export async function interpret(
   ctx: any,
   root: Node,
   tracer: Tracer,
-  messages: { readonly signals: readonly any[]; readonly child: any; readonly onForeign?: () => void },
+  messages: {
+    readonly signals: readonly any[];
+    readonly child: any;
+    readonly onForeign?: () => void;
+    readonly updates?: readonly any[];
+    readonly handlers?: readonly Node[];
+  },
 ): Promise<unknown> {
   let counter = 0;
   const note = (path: string, what: unknown): void => {
@@ -215,5 +228,21 @@ export async function interpret(
         return 'floats';
     }
   };
+  let handled = 0;
+  messages.handlers?.forEach((handler, index) => {
+    ctx.onUpdate(
+      messages.updates![index],
+      (value: unknown) => {
+        note(`u${index}`, value);
+        handled += 1;
+        return run(`u${index}.${handled}`, handler);
+      },
+      {
+        validate: (value: number) => {
+          if (value % 4 === 3) throw new Error('refused');
+        },
+      },
+    );
+  });
   return run('p', root);
 }

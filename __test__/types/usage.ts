@@ -5,6 +5,7 @@ import {
   open,
   query,
   signal,
+  update,
   workflow,
   CancelledError,
   FuseeError,
@@ -46,6 +47,10 @@ export const ping = signal('ping');
 export const sized = signal('sized', qty);
 export const status = query<string>('status');
 export const item = query<number, string>('item');
+export const setQty = update<{ qty: number }, number>('set-qty');
+export const poke = update('poke');
+export const parsedUpdate = update('parsed', qty);
+export const answered = update('answered', qty, qty);
 
 is<Workflow<void, void>>()(workflow('w', () => {}));
 export const nothing = workflow('nothing', async (ctx) => {
@@ -103,6 +108,12 @@ export const checkout = workflow('checkout', async (ctx, order: Order) => {
   ctx.onQuery(item, (n) => n.toFixed());
   // @ts-expect-error a query answers at once
   ctx.onQuery(status, async () => 'fine');
+  ctx.onUpdate(setQty, async ({ qty: n }) => n, { validate: ({ qty: n }) => is<number>()(n) });
+  ctx.onUpdate(parsedUpdate, (value) => is<{ qty: number }>()(value));
+  ctx.onUpdate(poke, () => {});
+  // @ts-expect-error another answer
+  ctx.onUpdate(setQty, () => 'no');
+  ctx.onSignal(sized, async (value) => is<{ qty: number }>()(value));
   is<void>()(await ctx.condition(() => true));
   is<boolean>()(await ctx.condition(() => true, { timeout: { hours: 1 } }));
   await ctx.sleep('1h30m');
@@ -165,6 +176,23 @@ export async function use(): Promise<void> {
   await run.signal(ping);
   is<string>()(await run.query(status));
   is<string>()(await run.query(item, 3));
+  is<number>()(await run.update(setQty, { qty: 1 }, { id: 'u1', actor: 'me', timeout: '1m' }));
+  is<void>()(await run.update(poke));
+  is<unknown>()(await run.update(parsedUpdate, { qty: '1' }));
+  is<{ qty: number }>()(await run.update(answered, { qty: '1' }));
+  // @ts-expect-error an argument is needed
+  await run.update(setQty);
+  is<WorkflowHandle<number>>()(await engine.signalWithStart(nothing, { id: 'n', signal: ping }));
+  // @ts-expect-error the signal needs a value
+  await engine.signalWithStart(nothing, { id: 'n', signal: review });
+  const joined = await engine.updateWithStart(parsed, {
+    id: 'p',
+    input: { qty: '1' },
+    update: setQty,
+    value: { qty: 2 },
+  });
+  is<WorkflowHandle<string>>()(joined.handle);
+  is<number>()(await joined.answer);
   await run.cancel('why', { actor: 'me' });
   await run.terminate();
   await run.resume();

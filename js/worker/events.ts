@@ -12,6 +12,7 @@ const WAKE = 2;
 const ATTEMPT = 3;
 const TIMEOUT = 4;
 const ENDED = 5;
+const OFFER = 12;
 
 const EVENTS_MAX = 1024;
 const NUMBERS_BEFORE = 4;
@@ -31,6 +32,8 @@ export interface EventSink {
   ): void;
   handleTimeout(slot: number, seq: number, lease: number, isHeartbeat: boolean): void;
   handleEnded(slot: number, reason: unknown): void;
+  /** An update is to be validated. */
+  handleOffer(slot: number, number: number, text: string): void;
   /** Any other event. @returns whether code of a caller goes on because of it */
   handleOther(kind: number, a: number, b: number, text: string): boolean;
 }
@@ -90,6 +93,10 @@ export class EventReader {
       }
       case ENDED:
         sink.handleEnded(a, reasonOfEnd(b));
+        return false;
+      case OFFER:
+        // A copy: it may wait longer than the other texts of the fetch.
+        sink.handleOffer(a, b, ownCopy(text));
         return false;
       default:
         return sink.handleOther(kind, a, b, text);

@@ -121,6 +121,10 @@ export class WorkerHost implements Host, BodyOwner {
     return this.isDev ? inRoot(callMarked, run, code, context, input) : inRoot(code.handler as Handler, context, input);
   }
 
+  call(run: Run, fn: (argument: unknown) => unknown, argument: unknown): unknown {
+    return this.isDev ? inRoot(marked as typeof callOne, run, fn, argument) : inRoot(fn, argument);
+  }
+
   gate(step: StepOp): void {
     this.bodies.gate(step);
   }
@@ -230,6 +234,8 @@ export class WorkerHost implements Host, BodyOwner {
     this.turns.drop(run);
   }
 }
+
+declare function callOne(run: Run, fn: (argument: unknown) => unknown, argument: unknown): unknown;
 
 type Handler = (context: Context, input: unknown) => unknown;
 

@@ -19,13 +19,14 @@ import type { Bodies } from './bodies.js';
 import { DueTimer } from './due-timer.js';
 import { EventReader, type EventSink } from './events.js';
 import { WorkerHost, type HostSettings, type HostVerbs, type TurnOwner } from './host.js';
+import { Offers, type OfferVerbs } from './offers.js';
 import { Queries } from './queries.js';
 import { ReadyQueue } from './ready-queue.js';
 import { enter, leave, type TurnTaker } from './thread.js';
 import { TickWatch } from './tick-watch.js';
 
 /** What the pump needs of the engine. */
-export interface PumpVerbs extends HostVerbs {
+export interface PumpVerbs extends HostVerbs, OfferVerbs {
   quiescent(slot: number): number;
   finish(slot: number, status: number, payload: string): number;
   idle(): number;
@@ -61,6 +62,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   isClosed = false;
   readonly host: WorkerHost;
   readonly queries: Queries;
+  private readonly offers: Offers;
   private readonly bodies: Bodies;
   private readonly runs = new Map<number, Run>();
   private readonly events: EventReader;
@@ -92,6 +94,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     this.bodies = this.host.bodies;
     this.dueTimer = new DueTimer(primitives, this.notify);
     this.queries = new Queries(verbs, this.host);
+    this.offers = new Offers(verbs, this.host);
     this.events = new EventReader(this.host, settings.definitions, this);
   }
 
@@ -174,6 +177,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     this.host.current = null;
     this.bodies.forget();
     this.queries.forget();
+    this.offers.forget();
   }
 
   /** Aborts the signals of all attempts that run. Their outcomes count no more: they cost no attempt. */
@@ -220,6 +224,10 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     if (run === undefined) return;
     this.drop(run);
     run.kill(reason);
+  }
+
+  handleOffer(slot: number, number: number, text: string): void {
+    this.offers.add(slot, number, text);
   }
 
   handleOther(kind: number, a: number, b: number, text: string): boolean {
@@ -296,7 +304,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
         this.hasCaughtUp = true;
         this.owner.handleCaughtUp();
       }
-      if (this.queries.answerDue(this.runs)) {
+      if (this.queries.answerDue(this.runs) || this.offers.decideDue(this.runs)) {
         this.isStirred = true;
         continue;
       }

@@ -4,15 +4,15 @@
  * Every verb belongs to a turn of its own run (LAW-4); an operation is its number, its kind and its name (LAW-5). It
  * does not know how anything is recorded or resolved.
  */
-import { asWorkflow, queryName, signalName } from '../definitions.js';
+import { asWorkflow, queryName, signalName, updateName } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
-import { checkText } from '../options.js';
+import { checkText, knownOptions } from '../options.js';
 import { ChildHandle, openChild } from './children.js';
 import { LATER, type LogLevel } from './host.js';
 import { ConditionOp, Op, StepOp, WaitOp } from './operations.js';
 import { RandomStream } from './random.js';
 import type { Run } from './run.js';
-import { openWait, SignalIterator } from './signals.js';
+import { followSignals, openWait, SignalIterator } from './signals.js';
 import { StepNames } from './step-names.js';
 import { DEFAULT_POLICY, stepPolicy } from './step-options.js';
 import { enter, isOpen, never, refuse } from './turn.js';
@@ -115,6 +115,29 @@ export class Context {
     const name = queryName(query);
     if (typeof fn !== 'function') throw new TypeError(`ctx.onQuery('${name}') needs a function as its second argument`);
     (run.queries ??= new Map()).set(name, fn);
+  }
+
+  onUpdate(update: unknown, fn: (input: unknown) => unknown, options?: { validate?: (input: unknown) => void }): void {
+    const run = this.#run;
+    if (!enter(run, 'onUpdate')) return;
+    const name = updateName(update);
+    if (typeof fn !== 'function')
+      throw new TypeError(`ctx.onUpdate('${name}') needs a function as its second argument`);
+    knownOptions(options, ['validate'], 'ctx.onUpdate');
+    const validate = options?.validate;
+    if (validate !== undefined && typeof validate !== 'function') {
+      throw new TypeError(`the option validate of ctx.onUpdate('${name}') must be a function`);
+    }
+    (run.updates ??= new Map()).set(name, { fn, validate });
+  }
+
+  onSignal(signal: unknown, fn: (value: unknown) => unknown): void {
+    const run = this.#run;
+    if (!enter(run, 'onSignal')) return;
+    const name = signalName(signal);
+    if (typeof fn !== 'function')
+      throw new TypeError(`ctx.onSignal('${name}') needs a function as its second argument`);
+    followSignals(run, name, fn);
   }
 
   run(definition: unknown, input?: unknown, options?: object): Promise<unknown> {

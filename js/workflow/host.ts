@@ -27,6 +27,7 @@ export const WAIT_TIMED_OUT = 6;
 export const CONDITION_TIMED_OUT = 7;
 export const RUN_ENDED = 8;
 export const CANCEL = 9;
+export const UPDATE = 10;
 
 /** Statuses by the numbers that they have in records. */
 export const COMPLETED = 1;
@@ -38,6 +39,8 @@ export const TIMED_OUT = 5;
 export const NOT_FOUND = 6;
 /** Of a child: the id policies say no. */
 export const REFUSED = 7;
+/** The next run under its id took its place. */
+export const CONTINUED_AS_NEW = 8;
 
 /** What `openSend` sends. */
 export const SEND_SIGNAL = 0;
@@ -55,6 +58,7 @@ export interface Verbs {
   openWait(slot: number, seq: number, signal: string, timeoutMs: number): number;
   openCondition(slot: number, seq: number, timeoutMs: number): number;
   withdraw(slot: number, seq: number): number;
+  answerUpdate(slot: number, number: number, hasFailed: boolean, payload: string): number;
   openChild(
     slot: number,
     seq: number,
@@ -91,6 +95,8 @@ export interface Host {
   encode(value: unknown, what: string): string;
   /** Calls the function of a run in the root context; what it returns is what the function returned. */
   launch(run: Run): unknown;
+  /** Calls other code of a run than its function, in the root context too. */
+  call(run: Run, fn: (argument: unknown) => unknown, argument: unknown): unknown;
   /** The body of a step may run once its gate is durable. */
   gate(step: StepOp): void;
   /** The outcome of a step's body does not matter any more. */

@@ -27,6 +27,7 @@ import {
   TERMINATED,
   TIMED_OUT,
   TIMER_FIRED,
+  UPDATE,
   WAIT_GOT_VALUE,
   WAIT_TIMED_OUT,
   type Host,
@@ -34,6 +35,7 @@ import {
 import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, WaitOp } from './operations.js';
 import { ReplayedResults } from './replayed-results.js';
 import type { StepNames } from './step-names.js';
+import { deliverUpdate, type UpdateHandler } from './updates.js';
 
 /** What the function of a workflow is given to `workflow()` as. */
 export interface WorkflowCode {
@@ -69,6 +71,8 @@ export class Run extends PendingOps {
   cancelled: CancelledError | null = null;
   /** Handlers of queries, by name. */
   queries: Map<string, (input: unknown) => unknown> | null = null;
+  /** Handlers of updates, by name. */
+  updates: Map<string, UpdateHandler> | null = null;
   /** Names of the steps so far. */
   steps: StepNames | null = null;
   /** Made when someone asks for `ctx.signal`. */
@@ -185,6 +189,9 @@ export class Run extends PendingOps {
         if (op instanceof EndOp) this.settleEnd(op, this.payload());
         break;
       }
+      case UPDATE:
+        deliverUpdate(this, seq, this.payload());
+        break;
       case CANCEL:
         this.cancel(this.payload());
         break;
@@ -215,6 +222,11 @@ export class Run extends PendingOps {
     else op.reject(error);
   }
 
+  /** The run fails, as if its function had thrown. Call it only within a turn of this run. */
+  failWith(error: unknown): void {
+    this.settle(true, error);
+  }
+
   /** A condition is waited for no more. */
   dropCondition(op: ConditionOp): void {
     if (this.conditions === null) return;
@@ -227,6 +239,7 @@ export class Run extends PendingOps {
     this.isDead = true;
     this.conditions = null;
     this.queries = null;
+    this.updates = null;
     for (const op of this.takeAllPending()) if (op instanceof StepOp) this.host.abandon(op, reason);
     this.abort?.abort(reason);
   }

@@ -70,3 +70,33 @@ export class SignalIterator implements AsyncIterableIterator<unknown> {
     return Promise.resolve({ value, done: true });
   }
 }
+
+/** Calls a function with each value of a signal, in the turn in which it comes. What it throws fails the run. */
+export function followSignals(run: Run, name: string, fn: (value: unknown) => unknown): void {
+  const values = new SignalIterator(run, name);
+  const next = (): void => {
+    if (run.cancelled !== null) return;
+    values.next().then(
+      ({ value }) => {
+        next();
+        try {
+          const returned = fn(value);
+          if (isThenable(returned)) returned.then(undefined, (error: unknown) => fail(run, error));
+        } catch (error) {
+          fail(run, error);
+        }
+      },
+      () => undefined,
+    );
+  };
+  next();
+}
+
+function fail(run: Run, error: unknown): void {
+  // What a cancel rejected in the handler is told by the function itself.
+  if (error !== run.cancelled) run.failWith(error);
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

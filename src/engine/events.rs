@@ -26,6 +26,8 @@ pub enum EventKind {
     /// For listeners. b: 1 completed, 2 ended otherwise, 3 stuck; also without one: 4 a journal has come to half of a
     /// bound. Text: id, run id, type, status, then the payload, the message, or why it is stuck in seven fields.
     Notice = 11,
+    /// A run's code is to validate an update. a: slot, b: number of the offer. Text: name, payload.
+    Offer = 12,
 }
 
 /// One thing that happened. What `a`, `b` and `text` are depends on the kind; fields of a text are joined by U+001F.

@@ -96,7 +96,7 @@ impl Slots {
 }
 
 impl ForeignEngine {
-    fn place(&self, slot: Slot) -> Result<(ShardId, RunIx), Halt> {
+    pub(super) fn place(&self, slot: Slot) -> Result<(ShardId, RunIx), Halt> {
         self.slots.place(slot).ok_or(Halt::Dead)
     }
 
@@ -114,12 +114,16 @@ impl ForeignEngine {
         Ok(delivery)
     }
 
-    /// The payload of what was delivered last. For the end of a child it begins with the status code and a separator.
+    /// The payload of what was delivered last. For the end of a child it begins with the status code and a separator, for
+    /// an update with its name and a separator.
     pub fn payload(&self, slot: Slot) -> Result<String, Halt> {
         let (shard, run) = self.place(slot)?;
         Ok(self.group.with(shard, |cell, _| {
             let (status, payload) = cell.shard.payload(run);
             let text = String::from_utf8_lossy(payload);
+            if let Some(name) = cell.shard.delivered_update(run) {
+                return format!("{name}{}{text}", super::events::FIELD);
+            }
             match status {
                 None => text.into_owned(),
                 Some(status) => format!("{}{}{text}", status.code(), super::events::FIELD),

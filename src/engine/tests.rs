@@ -57,7 +57,7 @@ impl Rig {
                     self.run(slot);
                 }
                 EventKind::Wake => self.run(slot),
-                EventKind::Attempt | EventKind::Timeout | EventKind::Ended | EventKind::Notice => {}
+                EventKind::Attempt | EventKind::Timeout | EventKind::Ended | EventKind::Notice | EventKind::Offer => {}
                 EventKind::Ack | EventKind::Reply | EventKind::Refuse | EventKind::Result | EventKind::Failed => {
                     self.told.push(event);
                 }
@@ -124,6 +124,7 @@ fn request(id: &str) -> StartRequest<'_> {
         timeout_ms: None,
         actor: None,
         result_token: None,
+        with: None,
     }
 }
 

@@ -136,6 +136,14 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
                 events.push(EventKind::Attempt, slot.0, seq.0, text);
             }
         }
+        HostEvent::Offer(run, number) => {
+            if let (Some(slot), Some(offer)) = (slots.slot(shard, run), cell.offers.get(number)) {
+                events.push(EventKind::Offer, slot.0, number, offer_text(offer));
+            }
+        }
+        HostEvent::UpdateLost(token, run) => {
+            events.push(EventKind::Refuse, token, 0, super::updates::lost(cell, run));
+        }
         HostEvent::Overdue(run, seq, lease, is_timeout) => {
             if let Some(slot) = slots.slot(shard, run) {
                 let what = if is_timeout { "t" } else { "h" };
@@ -179,6 +187,10 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
     }
 }
 
+fn offer_text(offer: &crate::runtime::Offer) -> String {
+    fields(&[&offer.name, &String::from_utf8_lossy(&offer.payload)])
+}
+
 fn journal_half(cell: &ShardCell, run: RunIx) -> String {
     let (size, limits) = (cell.shard.journal_size(run), cell.shard.limits());
     format!(
@@ -215,4 +227,7 @@ fn load(
     let input = String::from_utf8_lossy(cell.shard.input(run));
     let text = fields(&[view.id, &hex(&view.key_root), view.kind, &input]);
     events.push(EventKind::Start, slot.0, u32::from(is_replay), text);
+    for (number, offer) in cell.offers.to(run) {
+        events.push(EventKind::Offer, slot.0, number, offer_text(offer));
+    }
 }

@@ -41,14 +41,19 @@ impl<'a> Operation<'a> {
             | Record::Done { .. }
             | Record::Watched { .. }
             | Record::Answered { .. }
-            | Record::Received { .. } => return None,
+            | Record::Received { .. }
+            | Record::Update { .. }
+            | Record::UpdateDone { .. }
+            | Record::SignalledStart { .. }
+            | Record::Continued { .. }
+            | Record::Patched { .. } => return None,
         })
     }
 
     pub(crate) fn sending(id: &'a str, what: Sending<'a>) -> Operation<'a> {
         match what {
             Sending::Signal(name, _) => Operation::Signal { name, id },
-            Sending::Cancel(_) => Operation::Cancel(id),
+            Sending::Cancel(_) | Sending::CancelChild(_) => Operation::Cancel(id),
             Sending::Watch => Operation::Result(id),
         }
     }
@@ -170,7 +175,7 @@ impl Shard {
         Halt::Mismatch
     }
 
-    fn stick(&mut self, work: &mut Work<'_>, run: RunIx, stuck: Stuck) {
+    pub(super) fn stick(&mut self, work: &mut Work<'_>, run: RunIx, stuck: Stuck) {
         let Some(open) = self.open_mut(run) else { return };
         open.code = Code::Stuck(Box::new(stuck));
         let ops: Vec<Seq> = open.ops.iter().map(|op| op.0).collect();

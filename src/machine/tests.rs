@@ -1,6 +1,7 @@
 //! Tests of the machine, by subject: given records and verbs, when something happens, then records, deliveries, effects.
 
 mod children;
+mod continuing;
 mod journal;
 mod limits;
 mod restore;
@@ -9,4 +10,5 @@ mod starts;
 mod steps;
 mod stuck;
 mod timers;
+mod updates;
 mod world;

@@ -12,3 +12,4 @@ mod export;
 mod heads;
 mod hot;
 mod open;
+mod updates;

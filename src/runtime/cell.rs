@@ -1,6 +1,7 @@
 //! A shard with what surrounds it while it runs: what it holds back for the disk, what it has to tell its host.
 
 use super::held::Held;
+use super::offers::Offers;
 use super::resend::Resends;
 use crate::machine::{Effect, RunIx, Shard};
 use crate::record::{Lsn, Seq, ShardId, Status};
@@ -20,6 +21,8 @@ pub enum Output {
     Refuse(Token, String),
     /// How a run ended, for a request that waits for it.
     Result(Token, Status, Box<[u8]>),
+    /// An update gets no answer any more: its run has ended, or is stuck and had not accepted it.
+    UpdateLost(Token, RunIx),
     /// The body of a step may run, by the gate that it had when this was asked for.
     Attempt(RunIx, Seq, Lsn),
     /// A run ended, for listeners.
@@ -42,6 +45,10 @@ pub enum Output {
 pub enum HostEvent {
     /// The run's code waits and has something to look at.
     Wake(RunIx),
+    /// An update is offered to the run's code, under this number.
+    Offer(RunIx, u32),
+    /// An update gets no answer any more.
+    UpdateLost(Token, RunIx),
     /// The body of this step may run now, by the gate that it had when this was asked for.
     Attempt(RunIx, Seq, Lsn),
     /// The limit of the attempt under this lease is over; `true`: its own, `false`: it was silent for too long.
@@ -81,6 +88,8 @@ pub struct ShardCell {
     pub waiters: BTreeMap<RunIx, Vec<Token>>,
     /// Whether ends of runs are told to listeners.
     pub has_listeners: bool,
+    /// Updates that clients have asked for.
+    pub offers: Offers,
     /// When messages to other processes are sent again.
     pub(super) resends: Resends,
 }
@@ -95,12 +104,14 @@ impl ShardCell {
             to_load: VecDeque::new(),
             waiters: BTreeMap::new(),
             has_listeners: false,
+            offers: Offers::default(),
             resends: Resends::default(),
         }
     }
 
-    /// A request waits for the end of a run: answered when that is durable, also if it has ended already.
+    /// A request waits for the end of a run, or of the last of those that take its place: answered when that is durable, also if it has ended already.
     pub fn await_end(&mut self, run: RunIx, token: Token) {
+        let run = self.shard.last_of_chain(run);
         match self.shard.outcome(run) {
             Some((status, payload, lsn)) => self.held.hold(lsn, Output::Result(token, status, payload.into())),
             None => self.waiters.entry(run).or_default().push(token),
@@ -113,17 +124,19 @@ impl ShardCell {
             tokens.retain(|waiting| *waiting != token);
             !tokens.is_empty()
         });
+        self.offers.forget(token);
         self.held.retain(|output| {
             !matches!(output, Output::Result(held, ..) | Output::Reply(held, _) | Output::Refuse(held, _)
-                | Output::Ack(held) if *held == token)
+                | Output::UpdateLost(held, _) | Output::Ack(held) if *held == token)
         });
     }
 
     pub(super) fn run_ended(&mut self, run: RunIx) {
-        let Some((status, payload, lsn)) = self.shard.outcome(run) else { return };
+        let Some((_, _, lsn)) = self.shard.outcome(run) else { return };
         for token in self.waiters.remove(&run).into_iter().flatten() {
-            self.held.hold(lsn, Output::Result(token, status, payload.into()));
+            self.await_end(run, token);
         }
+        self.lose_updates(run);
         if self.has_listeners {
             self.held.hold(lsn, Output::Notice(run));
         }

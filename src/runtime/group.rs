@@ -369,7 +369,7 @@ impl Group {
         let mut sink = LogSink { log: &self.log, source: Source::Shard(shard), void: &self.void };
         let mut context = Work { now_ms: self.clock.now_ms(), log: &mut sink, effects: &mut effects };
         let result = work(&mut cell, &mut context);
-        let is_changed = !effects.is_empty();
+        let is_changed = !effects.is_empty() || !cell.events.is_empty();
         for effect in effects.drain(..) {
             self.route(&mut cell, effect, outgoing);
         }
@@ -396,7 +396,11 @@ impl Group {
             Effect::JournalHalf(run) => {
                 cell.held.hold(cell.shard.view(run).last, Output::JournalHalf(run));
             }
-            Effect::Stuck(run) => cell.events.push_back(HostEvent::Stuck(run)),
+            Effect::UpdateAnswered { run, number } => cell.update_answered(run, number),
+            Effect::Stuck(run) => {
+                cell.lose_updates(run);
+                cell.events.push_back(HostEvent::Stuck(run));
+            }
             Effect::Post(message) => {
                 if self.is_remote(message.to) {
                     cell.resends.waits(message.to, self.clock.now_ms());
@@ -501,6 +505,7 @@ impl Group {
                     Output::Result(token, status, payload) => {
                         cell.events.push_back(HostEvent::Result(token, status, payload));
                     }
+                    Output::UpdateLost(token, run) => cell.events.push_back(HostEvent::UpdateLost(token, run)),
                     Output::Attempt(run, seq, gate) => cell.events.push_back(HostEvent::Attempt(run, seq, gate)),
                     Output::Notice(run) => cell.events.push_back(HostEvent::Ended(run)),
                     Output::JournalHalf(run) => cell.events.push_back(HostEvent::JournalHalf(run)),

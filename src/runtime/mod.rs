@@ -12,6 +12,7 @@ mod clock;
 mod flusher;
 mod group;
 mod held;
+mod offers;
 mod resend;
 
 pub use cell::{HostEvent, Output, ShardCell, Token};
@@ -19,3 +20,4 @@ pub use clock::Clock;
 pub use flusher::FlushMode;
 pub use group::{Group, GroupError, GroupOptions, Opened, Relay};
 pub use held::Held;
+pub use offers::{Accepted, Offer, Offers};
