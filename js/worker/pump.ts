@@ -154,6 +154,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     this.dueTimer.clear();
     this.forgetRuns();
     this.isActive = false;
+    TickWatch.unhook();
     leave(this, this.primitives.nextTick);
   }
 
@@ -242,7 +243,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   }
 
   private readonly armEndOfOthers = (): void => {
-    this.watch.take();
+    this.watch.takeTick();
     this.primitives.nextTick(this.endOfOthers);
   };
 
@@ -269,7 +270,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   };
 
   private readonly armEndOfTurn = (): void => {
-    this.watch.take();
+    this.watch.takeTick();
     this.primitives.nextTick(this.endOfTurn);
   };
 
