@@ -81,6 +81,8 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   private isActive = false;
   private isScheduled = false;
   private readonly dueTimer: DueTimer;
+  /** For tests: it stops for good when this record is durable, before anything goes on because of it. */
+  haltAt = Infinity;
 
   constructor(
     private readonly verbs: PumpVerbs,
@@ -101,6 +103,11 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   /** Nothing can go on without a timer, a body, or someone outside. */
   get isAtRest(): boolean {
     return !this.isActive && !this.isScheduled && !this.isStirred && !this.bodies.hasFinished;
+  }
+
+  /** Whether it has stopped at {@link haltAt}. */
+  get isHalted(): boolean {
+    return this.durable >= this.haltAt;
   }
 
   /** Bodies whose promises are pending. */
@@ -130,7 +137,8 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   };
 
   readonly takeTurns = (): void => {
-    if (this.isClosed || this.isActive || !enter(this)) return;
+    if (this.isHalted) this.isScheduled = false;
+    if (this.isClosed || this.isActive || this.isHalted || !enter(this)) return;
     this.isScheduled = false;
     this.isActive = true;
     this.lastYieldMs = this.primitives.monotonicMs();
@@ -157,6 +165,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     this.dueTimer.clear();
     this.forgetRuns();
     this.isActive = false;
+    TickWatch.unhook();
     leave(this, this.primitives.nextTick);
   }
 
@@ -174,6 +183,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     this.runs.clear();
     this.readyRuns.clear();
     this.durable = 0;
+    this.haltAt = Infinity;
     this.host.current = null;
     this.bodies.forget();
     this.queries.forget();
@@ -250,7 +260,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   }
 
   private readonly armEndOfOthers = (): void => {
-    this.watch.take();
+    this.watch.takeTick();
     this.primitives.nextTick(this.endOfOthers);
   };
 
@@ -277,7 +287,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   };
 
   private readonly armEndOfTurn = (): void => {
-    this.watch.take();
+    this.watch.takeTick();
     this.primitives.nextTick(this.endOfTurn);
   };
 
@@ -332,7 +342,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     const durable = Math.floor(answer / 2);
     if (durable <= this.durable) return this.isStirred;
     this.durable = durable;
-    return true;
+    return !this.isHalted;
   }
 
   private rest(): void {
