@@ -135,7 +135,7 @@ export interface WorkflowOptions<Input = any, Parsed = Input> {
  */
 export function workflow<Parsed = void, Input = Parsed, Output = unknown>(
   name: string,
-  handler: (ctx: WorkflowContext, input: Parsed) => MaybePromise<Output>,
+  handler: (ctx: WorkflowContext<NoInfer<Input>>, input: Parsed) => MaybePromise<Output>,
   options?: WorkflowOptions<Input, Parsed>,
 ): Workflow<Input, Output>;
 
@@ -320,7 +320,7 @@ export interface Logger {
  * Operations are recorded. Each is known by its place in the order of calls: use native `await`, `Promise.all`, `race`;
  * do not await anything that does not come from `ctx`. They throw {@link CancelledError} once the run is cancelled.
  */
-export interface WorkflowContext {
+export interface WorkflowContext<Input = any> {
   /**
    * Runs `fn` and records its result; in replay the result comes from the record.
    *
@@ -388,6 +388,15 @@ export interface WorkflowContext {
   uuid(): string;
   /** Version of the code that this run was started with. */
   readonly version: number;
+  /**
+   * Ends this run and starts the next one under the same id, in one record, with keys of its own. Signals that nobody has
+   * taken go with it, and so does whoever waits for the result; children are closed as `onParentClose` says, and updates
+   * without an answer get none. Write `return ctx.continueAsNew(next)`.
+   *
+   * `version` and `timeout` are by default those of the definition.
+   * @throws always: it does not return. Do not catch it.
+   */
+  continueAsNew(...args: InputThen<Input, { version?: number; timeout?: Duration }>): never;
   /** Aborts when the run is cancelled. */
   readonly signal: AbortSignal;
   /** Writes a line with the run's id. Silent in replay. */
@@ -411,7 +420,7 @@ export interface ChildHandle<Output> {
 // ───────────────────────────── Handles ─────────────────────────────
 
 /** How a run ended. */
-export type EndStatus = 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut';
+export type EndStatus = 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut' | 'continuedAsNew';
 
 /** Status of a run. `paused` and `stuck` are marks beside it. */
 export type RunStatus = 'running' | EndStatus;
@@ -446,8 +455,9 @@ export interface UpdateOptions extends AuditOptions, ResultOptions {
 }
 
 /**
- * A workflow. A handle is no promise: await `result()`. One that `start` gave stays with its run; one from
- * `engine.handle` without `runId` means the latest run of the id. Calls reject with {@link RunNotFoundError} when there
+ * A workflow. A handle is no promise: await `result()`. One that `start` gave, or that was made with a `runId`, stays with
+ * its run and those that continue it (`describe` and `history` are of that one run); one from `engine.handle` without
+ * `runId` means the latest run of the id. Calls reject with {@link RunNotFoundError} when there
  * is no such run. All `Promise<void>` resolve when the request is durable.
  */
 export interface WorkflowHandle<Output = unknown> {
@@ -659,6 +669,8 @@ export interface EngineEvents {
   terminated: RunEvent<'terminated', { reason: string | undefined }>;
   /** Ended by the timeout of the whole run. */
   timedOut: RunEvent<'timedOut'>;
+  /** Ended by `ctx.continueAsNew`: the next run under its id took its place. */
+  continuedAsNew: RunEvent<'continuedAsNew'>;
   /** The code of a run asks for something else than was recorded, or broke a rule. */
   stuck: RunEvent<'stuck', { error: DeterminismError }>;
   /** Something that a person should read; it is logged as well. */
@@ -838,8 +850,11 @@ export declare class ChildWorkflowError extends FuseeError {
   /** Id of the child. */
   readonly id: string;
   /** How it ended. */
-  readonly status: Exclude<EndStatus, 'completed'>;
-  constructor(message: string, options: FuseeErrorOptions & { id: string; status: Exclude<EndStatus, 'completed'> });
+  readonly status: Exclude<EndStatus, 'completed' | 'continuedAsNew'>;
+  constructor(
+    message: string,
+    options: FuseeErrorOptions & { id: string; status: Exclude<EndStatus, 'completed' | 'continuedAsNew'> },
+  );
   static is(error: unknown): error is ChildWorkflowError;
 }
 

@@ -130,6 +130,9 @@ export const checkout = workflow('checkout', async (ctx, order: Order) => {
   // @ts-expect-error a value is needed
   await child.signal(review);
   is<string>()(await child.result());
+  if (order.id === 'next') return ctx.continueAsNew({ id: '2', email: '' }, { version: 2, timeout: '1d' });
+  // @ts-expect-error an input is needed
+  if (order.id === 'none') return ctx.continueAsNew();
   const other = ctx.handle(parsed, 'id');
   await other.cancel('why');
   is<number>()(ctx.random('dice'));

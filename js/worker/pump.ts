@@ -10,10 +10,11 @@
 import type { Primitives } from '../native.js';
 import { CANCELLED, COMPLETED, DEAD, FAILED, MISMATCH } from '../workflow/host.js';
 import { CancelledError } from '../errors.js';
+import { Continuation } from '../workflow/continuing.js';
 import type { ConditionOp } from '../workflow/operations.js';
 import { StepOp } from '../workflow/operations.js';
 import { atPlace } from '../workflow/place.js';
-import type { Run } from '../workflow/run.js';
+import type { Outcome, Run } from '../workflow/run.js';
 import type { Attempt } from './attempt.js';
 import type { Bodies } from './bodies.js';
 import { DueTimer } from './due-timer.js';
@@ -29,6 +30,7 @@ import { TickWatch } from './tick-watch.js';
 export interface PumpVerbs extends HostVerbs, OfferVerbs {
   quiescent(slot: number): number;
   finish(slot: number, status: number, payload: string): number;
+  continueAsNew(slot: number, version: number, timeoutMs: number, input: string): number;
   idle(): number;
   tick(heads: Uint32Array): string;
   nextDueMs(): number;
@@ -449,7 +451,21 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   }
 
   private finish(run: Run): void {
-    const { hasFailed, value } = run.outcome!;
+    const answer = this.recordEnd(run, run.outcome!);
+    if (answer === MISMATCH) {
+      this.host.mismatch(run, 'end of the function');
+      return;
+    }
+    this.drop(run);
+    run.isDead = true;
+    run.conditions = null;
+    if (run.pendingCount > 0) this.abandonRest(run);
+  }
+
+  private recordEnd(run: Run, { hasFailed, value }: Outcome): number {
+    if (value instanceof Continuation) {
+      return this.verbs.continueAsNew(run.slot, value.version, value.timeoutMs, value.input);
+    }
     let status = hasFailed ? FAILED : COMPLETED;
     let payload: string;
     if (hasFailed) {
@@ -463,15 +479,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
         payload = this.host.encodeFailure(error);
       }
     }
-    const answer = this.verbs.finish(run.slot, status, payload);
-    if (answer === MISMATCH) {
-      this.host.mismatch(run, 'end of the function');
-      return;
-    }
-    this.drop(run);
-    run.isDead = true;
-    run.conditions = null;
-    if (run.pendingCount > 0) this.abandonRest(run);
+    return this.verbs.finish(run.slot, status, payload);
   }
 
   /** Bodies of steps that nobody waited for do not outlive their run. */

@@ -6,8 +6,10 @@
  */
 import { asWorkflow, queryName, signalName, updateName } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
+import { DeterminismError } from '../errors.js';
 import { checkText, knownOptions } from '../options.js';
 import { ChildHandle, openChild } from './children.js';
+import { continuationOf } from './continuing.js';
 import { LATER, type LogLevel } from './host.js';
 import { ConditionOp, Op, StepOp, WaitOp } from './operations.js';
 import { RandomStream } from './random.js';
@@ -171,6 +173,13 @@ export class Context {
 
   uuid(): string {
     return enter(this.#run, 'uuid') ? this.#stream('uuid').nextUuid() : '';
+  }
+
+  continueAsNew(input?: unknown, options?: object): never {
+    const run = this.#run;
+    if (enter(run, 'continueAsNew')) throw continuationOf(run, input, options) as unknown as Error;
+    // The run is stuck: the code that called goes on no more, whatever it catches.
+    throw new DeterminismError(`ctx.continueAsNew was called out of turn in workflow ${run.id}`);
   }
 
   get version(): number {

@@ -117,7 +117,7 @@ impl ForeignEngine {
     pub fn query_slot(&self, run: Run<'_>) -> Result<Slot, EngineError> {
         let (shard, _) = self.target(run)?;
         let (index, view) = self.group.with(shard, |cell, _| {
-            let index = cell.shard.find(Target { id: run.id, run: parse_run_id(run.run_id).map(|(_, no)| no) })?;
+            let index = cell.shard.find_last(Target { id: run.id, run: parse_run_id(run.run_id).map(|(_, no)| no) })?;
             let view = cell.shard.view(index);
             Ok::<_, crate::machine::Refusal>((index, (view.status, view.kind.to_owned())))
         })?;
