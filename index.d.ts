@@ -263,7 +263,7 @@ export interface StepContext {
 }
 
 /** Options of `ctx.step`. */
-export interface StepOptions {
+export interface StepOptions<Result = any> {
   /** When a failed attempt is tried again. Default: see {@link RetryOptions}. */
   retry?: RetryOptions;
   /** Longest time of one attempt; then `signal` aborts and the attempt has failed. Default: none. */
@@ -272,6 +272,12 @@ export interface StepOptions {
   heartbeatTimeout?: Duration;
   /** It has no effect outside: it need not wait for the disk, and may run again after a crash. Default `false`. */
   readOnly?: boolean;
+  /**
+   * Undoes the step: called with its result when the workflow fails or is cancelled, the last step first, each as a step of its
+   * own with the same retries, shielded from cancellation. One that fails for good is logged; the others are still tried, and
+   * the run ends as it would have. Not called after `terminate` or the timeout of the run.
+   */
+  compensate?: (result: Result, step: StepContext) => unknown;
   /**
    * `'atMostOnce'`: the start is recorded and waited for (one more write); after a crash in between the step fails with
    * {@link StepInterruptedError} instead of running again, and it is tried once unless `retry` says otherwise.
@@ -331,7 +337,11 @@ export interface WorkflowContext<Input = any> {
    * @throws {@link StepError} after the last attempt, {@link TimeoutError} as its cause after a timeout;
    *   {@link StepInterruptedError} with `semantics: 'atMostOnce'`
    */
-  step<Result>(name: string, fn: (step: StepContext) => MaybePromise<Result>, options?: StepOptions): Promise<Result>;
+  step<Result>(
+    name: string,
+    fn: (step: StepContext) => MaybePromise<Result>,
+    options?: StepOptions<NoInfer<Result>>,
+  ): Promise<Result>;
   /** Waits. It survives restarts; a time that has passed meanwhile fires at once. */
   sleep(duration: Duration): Promise<void>;
   /** Waits until a time. */
@@ -389,6 +399,15 @@ export interface WorkflowContext<Input = any> {
   /** Version of the code that this run was started with. */
   readonly version: number;
   /**
+   * Runs `fn` as a group: what is asked for in it, and in what follows from it, is cancelled together. `scope.cancel()` does
+   * so, or `timeout`, with a {@link TimeoutError}. `cancellable: false` shields it from a cancel of the run and of scopes
+   * around it, for work that must end. Default `true`.
+   *
+   * It resolves or rejects with what `fn` does. Children that `ctx.run` and `ctx.start` started in a cancelled scope are asked
+   * to end, unless `onParentClose` is `'abandon'`.
+   */
+  scope<T>(fn: (scope: Scope) => MaybePromise<T>, options?: { cancellable?: boolean; timeout?: Duration }): Promise<T>;
+  /**
    * Ends this run and starts the next one under the same id, in one record, with keys of its own. Signals that nobody has
    * taken go with it, and so does whoever waits for the result; children are closed as `onParentClose` says, and updates
    * without an answer get none. Write `return ctx.continueAsNew(next)`.
@@ -403,6 +422,14 @@ export interface WorkflowContext<Input = any> {
   readonly log: Logger;
   /** About this run. */
   readonly info: RunInfo;
+}
+
+/** A group of operations of a workflow. */
+export interface Scope {
+  /** Aborts when the group is cancelled, or the run if the group is not shielded from that. */
+  readonly signal: AbortSignal;
+  /** Cancels what was asked for in it: what waits throws {@link CancelledError}, and so does what is asked for later. */
+  cancel(reason?: unknown): void;
 }
 
 /** Another workflow, seen from a workflow: a child, or one known by its id. */
@@ -883,8 +910,8 @@ export declare class TimeoutError extends FuseeError {
   readonly code: 'TIMEOUT';
   readonly name: 'TimeoutError';
   /** What took too long. */
-  readonly of: 'attempt' | 'heartbeat' | 'run' | 'wait';
-  constructor(message: string, options: FuseeErrorOptions & { of: 'attempt' | 'heartbeat' | 'run' | 'wait' });
+  readonly of: 'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait';
+  constructor(message: string, options: FuseeErrorOptions & { of: 'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait' });
   static is(error: unknown): error is TimeoutError;
 }
 

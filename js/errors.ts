@@ -122,9 +122,12 @@ export class TerminatedError extends FuseeError {
 /** Something took longer than its timeout. */
 export class TimeoutError extends FuseeError {
   readonly code = 'TIMEOUT';
-  readonly of: 'attempt' | 'heartbeat' | 'run' | 'wait';
+  readonly of: 'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait';
 
-  constructor(message: string, options: ErrorOptions & { readonly of: 'attempt' | 'heartbeat' | 'run' | 'wait' }) {
+  constructor(
+    message: string,
+    options: ErrorOptions & { readonly of: 'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait' },
+  ) {
     super(message, options);
     this.of = options.of;
   }

@@ -31,7 +31,14 @@ export type Node =
   | { readonly kind: 'draw' }
   | { readonly kind: 'foreign' }
   | { readonly kind: 'sequence' | 'all' | 'race' | 'any' | 'allSettled'; readonly parts: readonly Node[] }
-  | { readonly kind: 'float'; readonly part: Node };
+  | { readonly kind: 'float'; readonly part: Node }
+  | {
+      readonly kind: 'scope';
+      readonly cancellable: boolean;
+      readonly timeout: number | undefined;
+      readonly cancelAfter: number | undefined;
+      readonly part: Node;
+    };
 
 export interface Action {
   readonly kind: 'signal' | 'update' | 'advance' | 'rounds' | 'cancel' | 'crash';
@@ -82,7 +89,7 @@ export function programOf(seed: number, hasForeign = false): Program {
   };
   const node = (depth: number): Node => {
     if (depth <= 0) return leaf();
-    switch (below(9)) {
+    switch (below(10)) {
       case 0:
       case 1:
         return { kind: 'sequence', parts: group(depth, 2 + below(3)) };
@@ -103,6 +110,10 @@ export function programOf(seed: number, hasForeign = false): Program {
         };
       case 7:
         return { kind: 'float', part: node(depth - 1) };
+      case 8: {
+        const [timeout, cancelAfter] = [maybe(60), maybe(60)];
+        return { kind: 'scope', cancellable: chance() < 0.6, timeout, cancelAfter, part: node(depth - 1) };
+      }
       default:
         return leaf();
     }
@@ -169,7 +180,16 @@ export async function interpret(
             if (step.attempt <= node.fails) throw new Error(`fails ${step.attempt}`);
             return { path, attempt: step.attempt };
           },
-          { readOnly: node.readOnly, retry: { maxAttempts: node.maxAttempts, initialInterval: 20, jitter: false } },
+          {
+            ...(node.rounds === 2 && {
+              compensate: async (result: any, step: any) => {
+                if (step.attempt === 1 && node.fails > 0) throw new Error('not yet');
+                return result.path;
+              },
+            }),
+            readOnly: node.readOnly,
+            retry: { maxAttempts: node.maxAttempts, initialInterval: 20, jitter: false },
+          },
         );
       case 'sleep':
         return ctx.sleep(node.ms);
@@ -223,6 +243,19 @@ export async function interpret(
         return Promise.any(many(path, node.parts));
       case 'allSettled':
         return (await Promise.allSettled(many(path, node.parts))).map(({ status }) => status);
+      case 'scope':
+        return ctx.scope(
+          async (scope: any) => {
+            scope.signal.addEventListener('abort', () => note(path, 'aborted'));
+            const part = run(`${path}.in`, node.part);
+            if (node.cancelAfter !== undefined) {
+              await Promise.race([part, ctx.sleep(node.cancelAfter)]);
+              scope.cancel('random');
+            }
+            return part;
+          },
+          { cancellable: node.cancellable, ...(node.timeout !== undefined && { timeout: node.timeout }) },
+        );
       case 'float':
         void calm(`${path}.float`, node.part);
         return 'floats';

@@ -130,6 +130,17 @@ export const checkout = workflow('checkout', async (ctx, order: Order) => {
   // @ts-expect-error a value is needed
   await child.signal(review);
   is<string>()(await child.result());
+  is<number>()(
+    await ctx.scope(
+      async (scope) => {
+        scope.signal.throwIfAborted();
+        scope.cancel('why');
+        return 1;
+      },
+      { cancellable: false, timeout: '1m' },
+    ),
+  );
+  await ctx.step('undone', () => 'x', { compensate: (result, step) => void [is<string>()(result), step.attempt] });
   if (order.id === 'next') return ctx.continueAsNew({ id: '2', email: '' }, { version: 2, timeout: '1d' });
   // @ts-expect-error an input is needed
   if (order.id === 'none') return ctx.continueAsNew();
@@ -237,7 +248,7 @@ export async function use(): Promise<void> {
         is<'failed' | 'cancelled' | 'terminated' | 'timedOut'>()(error.status);
         break;
       case 'TIMEOUT':
-        is<'attempt' | 'heartbeat' | 'run' | 'wait'>()(error.of);
+        is<'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait'>()(error.of);
     }
   }
 

@@ -13,7 +13,7 @@ import type { Run, WorkflowCode } from '../workflow/run.js';
 import { Attempt } from './attempt.js';
 import { Bodies, type BodyOwner, type BodyVerbs } from './bodies.js';
 import type { TickWatch } from './tick-watch.js';
-import { captureContext, currentMark, inRoot, marked } from './contexts.js';
+import { captureContext, currentMark, currentScope, inRoot, inScope, marked } from './contexts.js';
 
 /** What the host needs of the engine. */
 export interface HostVerbs extends Verbs, BodyVerbs {
@@ -136,6 +136,14 @@ export class WorkerHost implements Host, BodyOwner {
   captureContext(): StepScope {
     this.watch.takeId();
     return captureContext();
+  }
+
+  inScope<Argument>(scope: object, fn: (argument: Argument) => unknown, argument: Argument): unknown {
+    return inScope(scope, fn, argument);
+  }
+
+  currentScope(): object | undefined {
+    return currentScope();
   }
 
   isOutside(): boolean {

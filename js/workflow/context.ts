@@ -14,10 +14,11 @@ import { LATER, type LogLevel } from './host.js';
 import { ConditionOp, Op, StepOp, WaitOp } from './operations.js';
 import { RandomStream } from './random.js';
 import type { Run } from './run.js';
+import { openScope, type ScopeHandle } from './scopes.js';
 import { followSignals, openWait, SignalIterator } from './signals.js';
 import { StepNames } from './step-names.js';
 import { DEFAULT_POLICY, stepPolicy } from './step-options.js';
-import { enter, isOpen, never, refuse } from './turn.js';
+import { enter, isOpen, never, refusalOf, refuse } from './turn.js';
 
 /** What is told about a run. */
 export interface RunInfo {
@@ -53,7 +54,8 @@ export class Context {
   step(name: string, fn: (step: never) => unknown, options?: object): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'step')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     checkName(name, 'step');
     if (typeof fn !== 'function') throw new TypeError(`ctx.step('${name}') needs a function as its second argument`);
     const policy = options === undefined ? DEFAULT_POLICY : stepPolicy(options);
@@ -84,7 +86,8 @@ export class Context {
   waitFor(signal: unknown, options?: { timeout?: unknown; orElse?: unknown }): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'waitFor')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     const name = signalName(signal);
     const timeoutMs = options?.timeout === undefined ? -1 : toMs(options.timeout);
     const wait = openWait(run, name, timeoutMs, options?.orElse, false);
@@ -98,7 +101,8 @@ export class Context {
   condition(predicate: () => boolean, options?: { timeout?: unknown }): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'condition')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     if (typeof predicate !== 'function') throw new TypeError('ctx.condition needs a function');
     const isTimed = options?.timeout !== undefined;
     const timeoutMs = isTimed ? toMs(options.timeout) : -1;
@@ -145,14 +149,16 @@ export class Context {
   run(definition: unknown, input?: unknown, options?: object): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'run')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     return openChild(run, 'run', definition, input, options)?.promise ?? never();
   }
 
   start(definition: unknown, input?: unknown, options?: object): Promise<ChildHandle> {
     const run = this.#run;
     if (!enter(run, 'start')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     const op = openChild(run, 'start', definition, input, options);
     return op === undefined ? never() : Promise.resolve(new ChildHandle(run, op.id, '', op));
   }
@@ -173,6 +179,10 @@ export class Context {
 
   uuid(): string {
     return enter(this.#run, 'uuid') ? this.#stream('uuid').nextUuid() : '';
+  }
+
+  scope(fn: (scope: ScopeHandle) => unknown, options?: object): Promise<unknown> {
+    return openScope(this.#run, fn, options);
   }
 
   continueAsNew(input?: unknown, options?: object): never {
@@ -206,7 +216,8 @@ export class Context {
   #timer(verb: string, isAbsolute: boolean, value: unknown, read: (value: never) => number): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, verb)) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     const ms = read(value as never);
     const seq = ++run.seq;
     if (!isOpen(run, run.host.verbs.openTimer(run.slot, seq, ms, isAbsolute), verb)) return never();

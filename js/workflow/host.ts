@@ -46,6 +46,8 @@ export const CONTINUED_AS_NEW = 8;
 export const SEND_SIGNAL = 0;
 export const SEND_CANCEL = 1;
 export const SEND_WATCH = 2;
+/** To the child that the operation in the payload started. */
+export const SEND_CANCEL_CHILD = 3;
 
 /** Flags of `openStep`. */
 export const STEP_READ_ONLY = 1;
@@ -58,6 +60,8 @@ export interface Verbs {
   openWait(slot: number, seq: number, signal: string, timeoutMs: number): number;
   openCondition(slot: number, seq: number, timeoutMs: number): number;
   withdraw(slot: number, seq: number): number;
+  /** A cancel of the run leaves an open operation alone. */
+  shield(slot: number, seq: number): number;
   answerUpdate(slot: number, number: number, hasFailed: boolean, payload: string): number;
   openChild(
     slot: number,
@@ -103,6 +107,10 @@ export interface Host {
   abandon(step: StepOp, reason: unknown): void;
   /** The async context of a `ctx.step` call, in which its body will run. */
   captureContext(): StepScope;
+  /** Calls a function so that what follows from it belongs to a scope. */
+  inScope<Argument>(scope: object, fn: (argument: Argument) => unknown, argument: Argument): unknown;
+  /** The scope that the caller belongs to. */
+  currentScope(): object | undefined;
   /** In development: whether the caller is the body of a step, or a query's or a condition's function. */
   isOutside(): boolean;
   /** A verb was called when it may not be. @throws when the caller is no workflow code; else the run is stuck now */

@@ -6,7 +6,7 @@
 import { decode } from '../codec.js';
 import { WaitOp } from './operations.js';
 import type { Run } from './run.js';
-import { enter, isOpen, never, refuse } from './turn.js';
+import { enter, isOpen, never, refusalOf, refuse } from './turn.js';
 
 /** Opens a wait. @returns its operation; a promise when the value is there now or will never be */
 export function openWait(
@@ -48,7 +48,8 @@ export class SignalIterator implements AsyncIterableIterator<unknown> {
     const run = this.#run;
     if (!enter(run, 'signals')) return never();
     if (this.#isClosed) return Promise.resolve({ value: undefined, done: true });
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     const wait = openWait(run, this.#name, -1, undefined, true);
     if (!(wait instanceof WaitOp)) return wait as Promise<IteratorResult<unknown>>;
     this.#waits = this.#waits.filter((op) => run.findPending(op.seq) === op);
@@ -75,7 +76,7 @@ export class SignalIterator implements AsyncIterableIterator<unknown> {
 export function followSignals(run: Run, name: string, fn: (value: unknown) => unknown): void {
   const values = new SignalIterator(run, name);
   const next = (): void => {
-    if (run.cancelled !== null) return;
+    if (refusalOf(run) !== null) return;
     values.next().then(
       ({ value }) => {
         next();
@@ -94,7 +95,7 @@ export function followSignals(run: Run, name: string, fn: (value: unknown) => un
 
 function fail(run: Run, error: unknown): void {
   // What a cancel rejected in the handler is told by the function itself.
-  if (error !== run.cancelled) run.failWith(error);
+  if (error !== run.cancelled && error !== refusalOf(run)) run.failWith(error);
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
