@@ -114,10 +114,19 @@ export type AnyWorkflow = Workflow<any, any>;
 export interface WorkflowOptions<Input = any, Parsed = Input> {
   /** Checks and converts the input, once, before the start is recorded. A bad input rejects the start. */
   input?: StandardSchema<Input, Parsed>;
-  /** Version of the code, for `ctx.version` of new runs. Default 1. */
+  /**
+   * Version of the code, for `ctx.version` of new runs. Default 1. `open` takes several versions of a workflow: a run goes on
+   * with the code of the version that it was started with, or with the newest if that one is not there.
+   */
   version?: number;
   /** Longest life of a run, from its start, waits included. Then its status is `timedOut`. Default: none. */
   timeout?: Duration;
+  /**
+   * What becomes of a run whose records its code does not fit, or that breaks the rule of awaiting `ctx` only. `'stuck'`: it
+   * waits until the code is mended, and is tried again by `handle.resume()` and at each `open`. `'fail'`: it fails with a
+   * {@link DeterminismError}; nothing is undone. Default `'stuck'`.
+   */
+  onMismatch?: 'stuck' | 'fail';
 }
 
 /**
@@ -396,6 +405,15 @@ export interface WorkflowContext<Input = any> {
   random(name?: string): number;
   /** A UUID, the same in replay. */
   uuid(): string;
+  /**
+   * Guards a change of the code: `true` for runs that come to this place with the new code, `false` for those that have been
+   * past it. The first answer holds for the whole run. `true` is recorded.
+   *
+   * @example `if (ctx.patched('tax')) await ctx.step('tax', …)`
+   */
+  patched(id: string): boolean;
+  /** In place of `patched`, once no run without the patch is left: older code that still asks for it gets `true`. */
+  deprecatePatch(id: string): void;
   /** Version of the code that this run was started with. */
   readonly version: number;
   /**

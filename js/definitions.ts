@@ -19,6 +19,8 @@ export interface WorkflowOptions {
   readonly version?: number;
   /** Longest life of a run. */
   readonly timeout?: unknown;
+  /** What becomes of a run whose records its code does not fit. */
+  readonly onMismatch?: unknown;
 }
 
 /** What {@link workflow} returns. */
@@ -36,7 +38,8 @@ export interface MessageDefinition<Kind extends string> {
   readonly schema: Schema | undefined;
 }
 
-const WORKFLOW_OPTIONS = ['input', 'version', 'timeout'];
+const WORKFLOW_OPTIONS = ['input', 'version', 'timeout', 'onMismatch'];
+const MISMATCH_POLICIES = ['stuck', 'fail'];
 
 /** Defines a workflow. @throws TypeError, RangeError on what cannot be meant */
 export function workflow(
@@ -47,12 +50,15 @@ export function workflow(
   checkName(name, 'a workflow');
   if (typeof handler !== 'function') throw new TypeError(`workflow '${name}' needs a function as its second argument`);
   knownOptions(options, WORKFLOW_OPTIONS, `workflow '${name}'`);
-  const { input, version = 1, timeout } = options;
+  const { input, version = 1, timeout, onMismatch } = options;
   checkSchema(input, `the option input of workflow '${name}'`);
   if (!Number.isInteger(version) || version < 0 || version > 0xffffffff) {
     throw new RangeError(`the version of workflow '${name}' must be a whole number, not ${shown(version)}`);
   }
   if (timeout !== undefined) toMs(timeout);
+  if (onMismatch !== undefined && !MISMATCH_POLICIES.includes(onMismatch as string)) {
+    throw new RangeError(`onMismatch of workflow '${name}' must be one of ${MISMATCH_POLICIES.join(', ')}`);
+  }
   return Object.freeze({ kind: 'workflow', name, handler, options: Object.freeze({ ...options }) });
 }
 

@@ -66,7 +66,7 @@ const parsed = workflow(
     is<{ qty: number }>()(o);
     return ctx.info.id;
   },
-  { input: qty, version: 2, timeout: '1d' },
+  { input: qty, version: 2, timeout: '1d', onMismatch: 'fail' },
 );
 is<Workflow<{ qty: string }, string>>()(parsed);
 // @ts-expect-error not a duration
@@ -149,6 +149,8 @@ export const checkout = workflow('checkout', async (ctx, order: Order) => {
   is<number>()(ctx.random('dice'));
   is<string>()(ctx.uuid());
   is<number>()(ctx.version);
+  is<boolean>()(ctx.patched('tax'));
+  ctx.deprecatePatch('tax');
   ctx.signal.throwIfAborted();
   ctx.log.info('x', { y: 1 });
   const { id, runId, type, attempt, version, replaying, startedAt, shuttingDown } = ctx.info;

@@ -6,6 +6,7 @@
 import { CancelledError, JournalLimitError, TerminatedError, TimeoutError } from '../errors.js';
 import { CANCELLED, FAILED, TERMINATED, TIMED_OUT, type Host } from '../workflow/host.js';
 import { Run, type WorkflowCode } from '../workflow/run.js';
+import { codeFor, isVersioned } from '../workflow/versions.js';
 
 const START = 1;
 const WAKE = 2;
@@ -108,9 +109,14 @@ export class EventReader {
     const identityEnd = text.indexOf('\u001f', idEnd + 1);
     const typeEnd = text.indexOf('\u001f', identityEnd + 1);
     const type = text.slice(identityEnd + 1, typeEnd);
-    const code = this.definitions.get(type);
-    if (code === undefined) throw new Error(`a run of '${type}' came here, which is not defined here`);
+    const newest = this.definitions.get(type);
+    if (newest === undefined) throw new Error(`a run of '${type}' came here, which is not defined here`);
+    const code = isVersioned(newest) ? codeFor(newest, this.versionOf(slot)) : newest;
     this.sink.handleStart(new Run(this.host, slot, code, ownCopy(text.slice(0, identityEnd)), text.slice(typeEnd + 1)));
+  }
+
+  private versionOf(slot: number): number {
+    return Number(this.host.verbs.identity(slot).split('\u001f', 4)[3]);
   }
 }
 

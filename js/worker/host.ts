@@ -19,6 +19,7 @@ import { captureContext, currentMark, currentScope, inRoot, inScope, marked } fr
 export interface HostVerbs extends Verbs, BodyVerbs {
   stuck(slot: number, message: string, place: string): void;
   stuckAt(slot: number, place: string): void;
+  failStuck(slot: number, failure: string): number;
   mismatch(slot: number): string;
   idempotencyKey(keyRoot: string, name: string, nth: number): string;
 }
@@ -225,8 +226,16 @@ export class WorkerHost implements Host, BodyOwner {
   /** A run's code breaks a rule, and the engine knows it. */
   private reportStuck(run: Run, message: string): void {
     const { id, code } = run;
-    this.stuckCount += 1;
     this.halt(run);
+    if (code.options?.onMismatch === 'fail') {
+      this.verbs.failStuck(run.slot, encodeFailure(new DeterminismError(message)));
+      this.settings.logger.warn(`fusee: workflow '${code.name}' ${id} has failed, as its onMismatch says: ${message}`, {
+        workflow: code.name,
+        id,
+      });
+      return;
+    }
+    this.stuckCount += 1;
     this.settings.logger.warn(
       `fusee: workflow '${code.name}' ${id} is stuck: ${message}. Other runs go on. ` +
         `Mend the code, then call handle.resume()`,

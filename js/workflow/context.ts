@@ -192,6 +192,23 @@ export class Context {
     throw new DeterminismError(`ctx.continueAsNew was called out of turn in workflow ${run.id}`);
   }
 
+  patched(id: string): boolean {
+    const run = this.#run;
+    if (!enter(run, 'patched')) return false;
+    checkText(id, 'the id given to ctx.patched');
+    const known = run.patches?.get(id);
+    if (known !== undefined) return known;
+    const answer = run.host.verbs.patched(run.slot, id);
+    if (!isOpen(run, answer, `patched '${id}'`)) return false;
+    // What it is first holds for the whole run, also where old records end.
+    (run.patches ??= new Map()).set(id, answer === 1);
+    return answer === 1;
+  }
+
+  deprecatePatch(id: string): void {
+    this.patched(id);
+  }
+
   get version(): number {
     return this.#run.version;
   }

@@ -5,7 +5,7 @@
  */
 import { asWorkflow, checkInput } from '../definitions.js';
 import { toMs } from '../duration.js';
-import { knownOptions } from '../options.js';
+import { knownOptions, shown } from '../options.js';
 import type { Run } from './run.js';
 
 /** Thrown by `ctx.continueAsNew`: the function's end, if nothing catches it. No error of users. */
@@ -25,7 +25,7 @@ export function continuationOf(run: Run, input: unknown, options: unknown): Cont
   const definition = asWorkflow(run.code);
   const version = given.version ?? definition.options.version ?? 1;
   if (typeof version !== 'number' || !Number.isInteger(version) || version < 0 || version > 0xffffffff) {
-    throw new RangeError(`the version given to ctx.continueAsNew must be a whole number, not ${String(version)}`);
+    throw new RangeError(`the version given to ctx.continueAsNew must be a whole number, not ${shown(version)}`);
   }
   const timeout = given.timeout ?? definition.options.timeout;
   const checked = checkInput(definition, input);

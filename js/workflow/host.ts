@@ -62,6 +62,8 @@ export interface Verbs {
   withdraw(slot: number, seq: number): number;
   /** A cancel of the run leaves an open operation alone. */
   shield(slot: number, seq: number): number;
+  /** 1: the run takes the changed way. */
+  patched(slot: number, id: string): number;
   answerUpdate(slot: number, number: number, hasFailed: boolean, payload: string): number;
   openChild(
     slot: number,

@@ -44,6 +44,8 @@ import { deliverUpdate, type UpdateHandler } from './updates.js';
 export interface WorkflowCode {
   readonly name: string;
   readonly handler: (ctx: never, input: never) => unknown;
+  /** As `workflow()` was given them. */
+  readonly options?: { readonly onMismatch?: unknown };
 }
 
 /** How the function of a run ended. */
@@ -81,6 +83,8 @@ export class Run extends PendingOps {
   /** Steps that are to be undone if it fails, in the order of their results. */
   undos: Undo[] | null = null;
   private isUndoing = false;
+  /** Changes of the code that were asked for, and whether the run takes them. */
+  patches: Map<string, boolean> | null = null;
   /** Names of the steps so far. */
   steps: StepNames | null = null;
   /** Made when someone asks for `ctx.signal`. */

@@ -158,9 +158,10 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
             }
         }
         HostEvent::Stuck(run) => {
-            if cell.has_listeners {
+            // One that has ended meanwhile, by its policy, is told of as such.
+            if let Some(stuck) = cell.shard.stuck(run).filter(|_| cell.has_listeners) {
                 let view = cell.shard.view(run);
-                let why = cell.shard.stuck(run).map(stuck_report).unwrap_or_default();
+                let why = stuck_report(stuck);
                 let text = fields(&[view.id, &run_id(shard, view.no), view.kind, "0", &why]);
                 events.push(EventKind::Notice, slots.slot(shard, run).map_or(0, |slot| slot.0), 3, text);
             }

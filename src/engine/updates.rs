@@ -72,6 +72,13 @@ impl ForeignEngine {
         self.group.with(shard, |cell, _| cell.shard.shield(run, seq))
     }
 
+    /// A stuck run is not to wait for somebody: it ends, with this as its failure.
+    pub fn fail_stuck(&mut self, slot: Slot, failure: &[u8]) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.group.with(shard, |cell, work| cell.shard.fail_stuck(work, run, failure));
+        Ok(())
+    }
+
     /// Whether the run takes a changed way of its code.
     pub fn patched(&mut self, slot: Slot, id: &str) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;

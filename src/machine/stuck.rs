@@ -123,6 +123,14 @@ impl Shard {
         self.stick(work, run, stuck);
     }
 
+    /// A stuck run is not to wait for somebody: it ends, with this as its failure.
+    pub fn fail_stuck(&mut self, work: &mut Work<'_>, run: RunIx, failure: &[u8]) {
+        if self.stuck(run).is_some() {
+            let (status, payload) = self.bounded_end(run, crate::record::Status::Failed, failure);
+            self.done(work, run, status, &payload, None, None);
+        }
+    }
+
     /// Why the run is stuck, if it is.
     #[must_use]
     pub fn stuck(&self, run: RunIx) -> Option<&Stuck> {

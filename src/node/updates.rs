@@ -52,6 +52,11 @@ pub(super) fn export_updates(env: &Env, object: &mut Object<'_>, engine: &Shared
         Ok(answer(shared.borrow_mut().shield(Slot(call.get(0)?), Seq(call.get(1)?))))
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "failStuck", move |call| {
+        let failure: String = call.get(1)?;
+        Ok(answer(shared.borrow_mut().fail_stuck(Slot(call.get(0)?), failure.as_bytes())))
+    })?;
+    let shared = Rc::clone(engine);
     export(env, object, "patched", move |call| {
         let id: String = call.get(1)?;
         Ok(match shared.borrow_mut().patched(Slot(call.get(0)?), &id) {
