@@ -520,7 +520,11 @@ export interface WorkflowHandle<Output = unknown> {
   result(options?: ResultOptions): Promise<Output>;
   /** Sends a signal. Resolved: durable, and will be delivered. @throws {@link RunNotFoundError} after its end */
   signal<T>(signal: Signal<T, any>, ...args: InputThen<T, SignalOptions>): Promise<void>;
-  /** Asks a query. The answer rests on durable records only. @throws what the handler throws */
+  /**
+   * Asks a query. The answer rests on durable records only. A run that has ended answers as well, as long as its history is
+   * kept: its code replays for it, without effects.
+   * @throws what the handler throws; {@link RunNotFoundError} if the run is stuck, or its code does not fit its records
+   */
   query<I, O>(query: Query<I, O>, ...args: InputThen<I, ResultOptions>): Promise<O>;
   /**
    * Asks the run to do something and waits for the answer. Resolved: both are durable.

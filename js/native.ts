@@ -82,6 +82,8 @@ export interface NativeEngine extends PumpVerbs {
   result(token: number, id: string, runId: string): void;
   forget(token: number): void;
   querySlot(id: string, runId: string): number;
+  /** A run that has ended, for its code to replay: slot, id, key root, type, input. */
+  revive(id: string, runId: string): string;
   describe(token: number, id: string, runId: string): void;
   history(token: number, id: string, runId: string, from: number, limit: number): void;
   list(

@@ -105,6 +105,11 @@ export class EventReader {
   }
 
   private start(slot: number, text: string): void {
+    this.sink.handleStart(this.runOf(slot, text));
+  }
+
+  /** The run that a start tells of. @param text id, key root, type, input */
+  runOf(slot: number, text: string): Run {
     const idEnd = text.indexOf('\u001f');
     const identityEnd = text.indexOf('\u001f', idEnd + 1);
     const typeEnd = text.indexOf('\u001f', identityEnd + 1);
@@ -112,7 +117,7 @@ export class EventReader {
     const newest = this.definitions.get(type);
     if (newest === undefined) throw new Error(`a run of '${type}' came here, which is not defined here`);
     const code = isVersioned(newest) ? codeFor(newest, this.versionOf(slot)) : newest;
-    this.sink.handleStart(new Run(this.host, slot, code, ownCopy(text.slice(0, identityEnd)), text.slice(typeEnd + 1)));
+    return new Run(this.host, slot, code, ownCopy(text.slice(0, identityEnd)), text.slice(typeEnd + 1));
   }
 
   private versionOf(slot: number): number {

@@ -227,6 +227,8 @@ export class WorkerHost implements Host, BodyOwner {
   private reportStuck(run: Run, message: string): void {
     const { id, code } = run;
     this.halt(run);
+    // Whoever asks is told.
+    if (run.isRevived) return;
     if (code.options?.onMismatch === 'fail') {
       this.verbs.failStuck(run.slot, encodeFailure(new DeterminismError(message)));
       this.settings.logger.warn(`fusee: workflow '${code.name}' ${id} has failed, as its onMismatch says: ${message}`, {

@@ -30,6 +30,8 @@ import { TickWatch } from './tick-watch.js';
 export interface PumpVerbs extends HostVerbs, OfferVerbs {
   quiescent(slot: number): number;
   finish(slot: number, status: number, payload: string): number;
+  /** Lets go of a run that was revived. */
+  lay(slot: number): void;
   continueAsNew(slot: number, version: number, timeoutMs: number, input: string): number;
   idle(): number;
   tick(heads: Uint32Array): string;
@@ -169,6 +171,26 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     this.isActive = false;
     TickWatch.unhook();
     leave(this, this.primitives.nextTick);
+  }
+
+  /** Has the code of a run that has ended replay, to be asked. @param text slot, id, key root, type, input @returns the slot */
+  revive(text: string): number {
+    const border = text.indexOf('\u001f');
+    const run = this.events.runOf(Number(text.slice(0, border)), text.slice(border + 1));
+    run.isRevived = true;
+    this.handleStart(run);
+    // The pass that asks for it goes on to its turns.
+    this.isStirred = true;
+    return run.slot;
+  }
+
+  /** A revived run has been asked. */
+  lay(slot: number): void {
+    const run = this.runs.get(slot);
+    if (run?.isRevived !== true) return;
+    this.drop(run);
+    run.kill(undefined);
+    this.verbs.lay(slot);
   }
 
   /** Takes the events of this life that wait to be fetched. */
@@ -451,6 +473,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   }
 
   private finish(run: Run): void {
+    if (run.isRevived) return;
     const answer = this.recordEnd(run, run.outcome!);
     if (answer === MISMATCH) {
       this.host.mismatch(run, 'end of the function');

@@ -60,6 +60,8 @@ export class Run extends PendingOps {
   seq = 0;
   /** Its code goes on no more: the run ended, is stuck, or was taken away. What it waits for stays pending. */
   isDead = false;
+  /** It has ended and only replays, to be asked: nothing that it does counts. */
+  isRevived = false;
   /** It is in the queue of runs that have deliveries. */
   isReady = false;
   /** In a replay: results that were read ahead. */

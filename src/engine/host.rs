@@ -67,7 +67,8 @@ impl Slots {
         let entry = &mut self.entries[index as usize];
         entry.place = Some((shard, run));
         let slot = Slot(u32::from(entry.life) << INDEX_BITS | index);
-        let runs = &mut self.by_run[usize::from(shard.0)];
+        // A revived run is found by its slot alone.
+        let Some(runs) = self.by_run.get_mut(usize::from(shard.0)) else { return slot };
         if runs.len() <= run.0 as usize {
             runs.resize(run.0 as usize + 1, None);
         }
@@ -91,7 +92,9 @@ impl Slots {
         entry.place = None;
         entry.life = entry.life.wrapping_add(1);
         self.free.push_back(index);
-        self.by_run[usize::from(shard.0)][run.0 as usize] = None;
+        if let Some(runs) = self.by_run.get_mut(usize::from(shard.0)) {
+            runs[run.0 as usize] = None;
+        }
     }
 }
 
@@ -155,7 +158,7 @@ impl ForeignEngine {
     /// What the run is, apart from its input: see `identity` in the crossing.
     pub fn identity(&self, slot: Slot) -> Result<String, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, _| super::rows::identity(shard, &cell.shard.view(run))))
+        Ok(self.group.with(shard, |cell, _| super::rows::identity(cell.shard.id(), &cell.shard.view(run))))
     }
 
     /// The time of the delivery whose turn it is, in ms since 1970.

@@ -11,6 +11,7 @@ mod foreign;
 mod host;
 mod keys;
 mod reads;
+mod revive;
 mod rewind;
 mod rows;
 mod tick;

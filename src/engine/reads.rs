@@ -140,6 +140,8 @@ impl ForeignEngine {
         let (shard, _) = self.slots.place(slot).ok_or_else(|| {
             EngineError::new(ErrorCode::NotFound, "the run ended while it was asked; ask again for its result")
         })?;
+        // What a revived run shows rests on the records of the shard that it has ended in.
+        let shard = self.group.with(shard, |cell, _| cell.shard.id());
         self.group.with(shard, |cell, _| cell.held.hold(cell.shard.last(), Output::Ack(token)));
         Ok(())
     }

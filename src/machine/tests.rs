@@ -5,6 +5,7 @@ mod continuing;
 mod journal;
 mod limits;
 mod restore;
+mod revive;
 mod signals;
 mod starts;
 mod steps;

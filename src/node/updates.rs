@@ -2,7 +2,7 @@
 
 use super::code::{answer, policies};
 use super::export::{Call, DEAD, Fault, LATER, Shared, export, halt};
-use crate::engine::{Accepted, NewSignal, NewUpdate, Run, Seq, Slot, StartRequest, StartWith};
+use crate::engine::{Accepted, FIELD, NewSignal, NewUpdate, Run, Seq, Slot, StartRequest, StartWith};
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use std::rc::Rc;
@@ -55,6 +55,17 @@ pub(super) fn export_updates(env: &Env, object: &mut Object<'_>, engine: &Shared
     export(env, object, "failStuck", move |call| {
         let failure: String = call.get(1)?;
         Ok(answer(shared.borrow_mut().fail_stuck(Slot(call.get(0)?), failure.as_bytes())))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "revive", move |call| {
+        let (id, run_id) = (call.get::<String>(0)?, call.get::<String>(1)?);
+        let (slot, text) = shared.borrow_mut().revive(Run { id: &id, run_id: &run_id })?;
+        Ok(format!("{}{FIELD}{text}", slot.0))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "lay", move |call| {
+        shared.borrow_mut().lay(Slot(call.get(0)?));
+        Ok(())
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "patched", move |call| {

@@ -3,6 +3,7 @@
 use super::cell::{HostEvent, Output, ShardCell};
 use super::clock::Clock;
 use super::flusher::{FlushMode, Flusher};
+use super::ghosts::Ghosts;
 use super::resend::RESEND_BATCH;
 use crate::log::{Log, LogError, LogOptions, LogState, Storage};
 use crate::machine::{Effect, Limits, Message, Shard, Sink, Work};
@@ -111,6 +112,8 @@ pub struct Group {
     relay: Option<Arc<dyn Relay>>,
     /// Numbers for records that a poisoned log did not take: nothing rests on them, nothing is released for them.
     void: AtomicU64,
+    /// Runs that have ended and are looked at.
+    ghosts: Ghosts,
     opened: Opened,
     warnings: Vec<String>,
 }
@@ -197,6 +200,7 @@ impl Group {
             clock,
             relay,
             void: AtomicU64::new(0),
+            ghosts: Ghosts::default(),
         };
         group.resume();
         group.flusher.stir();
@@ -351,6 +355,22 @@ impl Group {
         result
     }
 
+    /// Brings a run that has ended back to be looked at, as the one run of a shard of its own. `None`: too many are.
+    pub fn revive(&self, shard: Shard) -> Option<ShardId> {
+        self.ghosts.add(shard)
+    }
+
+    /// A revived run is looked at no more.
+    pub fn lay(&self, shard: ShardId) {
+        self.ghosts.remove(shard);
+    }
+
+    /// Whether it is the shard of a revived run.
+    #[must_use]
+    pub fn is_revived(&self, shard: ShardId) -> bool {
+        Ghosts::has(shard)
+    }
+
     /// Work whose messages have been sent before, or that has none.
     fn visit<R>(&self, shard: ShardId, work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R) -> R {
         let mut outgoing = VecDeque::new();
@@ -363,6 +383,9 @@ impl Group {
         outgoing: &mut VecDeque<Message>,
         work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R,
     ) -> R {
+        if Ghosts::has(shard) {
+            return self.ghosts.with(shard, self.clock.now_ms(), work);
+        }
         let index = usize::from(shard.0);
         let mut cell = self.shards[index].lock();
         let mut effects = std::mem::take(&mut cell.effects);

@@ -10,6 +10,7 @@
 mod cell;
 mod clock;
 mod flusher;
+mod ghosts;
 mod group;
 mod held;
 mod offers;
