@@ -536,6 +536,12 @@ export interface WorkflowHandle<Output = unknown> {
   cancel(reason?: string, options?: AuditOptions): Promise<void>;
   /** Ends the run at once: no code of it runs again. No-op after its end. */
   terminate(reason?: string, options?: AuditOptions): Promise<void>;
+  /**
+   * Nothing of its code goes on until `resume`, also over restarts: what comes for it is recorded and waits, timers that fall due
+   * fire then. Running attempts end and count no more; after `resume` their steps are tried again. Queries are refused meanwhile.
+   * `cancel` waits, `terminate` and the timeout of the run do not.
+   */
+  pause(options?: AuditOptions): Promise<void>;
   /** Ends a pause; tries a stuck run again. */
   resume(options?: AuditOptions): Promise<void>;
   /** What is known about the run. */
@@ -576,7 +582,7 @@ export interface RunRow {
   readonly version: number;
   /** Where it is, or how it ended. */
   readonly status: RunStatus;
-  /** A step of it waits for someone to resume it. */
+  /** It was paused, or a step of it waits for someone to resume it. */
   readonly paused: boolean;
   /** Its code asks for something else than was recorded, or broke a rule; see `explain`. */
   readonly stuck: boolean;
@@ -681,13 +687,14 @@ export interface StuckReport {
   readonly place: string | undefined;
 }
 
-/** Why a run is not running. `outside`: it awaits something that does not come from `ctx`. */
+/** Why a run is not running. `paused` without a step: by `handle.pause()`. `outside`: it awaits something that does not come from `ctx`. */
 export type Explanation =
   | { readonly reason: 'running' | 'notRegistered' | 'outside' }
   | { readonly reason: 'ended'; readonly status: EndStatus }
   | { readonly reason: 'timer'; readonly until: Date }
   | { readonly reason: 'retry'; readonly until: Date; readonly step: string }
-  | { readonly reason: 'step' | 'paused'; readonly step: string }
+  | { readonly reason: 'step'; readonly step: string }
+  | { readonly reason: 'paused'; readonly step: string | undefined }
   | { readonly reason: 'waiting'; readonly for: string }
   | ({ readonly reason: 'stuck' } & StuckReport);
 

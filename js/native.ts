@@ -78,6 +78,7 @@ export interface NativeEngine extends PumpVerbs {
   ): void;
   cancel(token: number, id: string, runId: string, reason: string, actor: string): void;
   terminate(token: number, id: string, runId: string, reason: string, actor: string): void;
+  pause(token: number, id: string, runId: string, actor: string): void;
   resume(token: number, id: string, runId: string, actor: string): void;
   result(token: number, id: string, runId: string): void;
   forget(token: number): void;

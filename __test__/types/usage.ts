@@ -211,6 +211,7 @@ export async function use(): Promise<void> {
   is<number>()(await joined.answer);
   await run.cancel('why', { actor: 'me' });
   await run.terminate();
+  await run.pause({ actor: 'me' });
   await run.resume();
   for await (const record of run.history()) is<string>()(record.kind);
   is<RunRow>()(await run.describe());

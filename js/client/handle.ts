@@ -77,6 +77,12 @@ export class WorkflowHandle {
     await this.#ask((token, id, runId) => this.#core.native.terminate(token, id, runId, why, actor));
   }
 
+  /** Nothing of its code goes on until `resume`. Resolved: the request is durable. */
+  async pause(options?: { actor?: string }): Promise<void> {
+    const [, actor] = this.#audit(undefined, options, 'pause');
+    await this.#ask((token, id, runId) => this.#core.native.pause(token, id, runId, actor));
+  }
+
   /** Ends a pause; tries a stuck run again. */
   async resume(options?: { actor?: string }): Promise<void> {
     const [, actor] = this.#audit(undefined, options, 'resume');

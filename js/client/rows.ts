@@ -45,7 +45,8 @@ export type Explanation =
   | { readonly reason: 'ended'; readonly status: Status }
   | { readonly reason: 'timer'; readonly until: Date }
   | { readonly reason: 'retry'; readonly until: Date; readonly step: string }
-  | { readonly reason: 'step' | 'paused'; readonly step: string }
+  | { readonly reason: 'step'; readonly step: string }
+  | { readonly reason: 'paused'; readonly step: string | undefined }
   | { readonly reason: 'waiting'; readonly for: string }
   | ({ readonly reason: 'stuck' } & StuckReport);
 
@@ -113,8 +114,9 @@ export function readExplanation(text: string): Explanation {
     case 'retry':
       return { reason, until: new Date(Number(field[1])), step: field[2]! };
     case 'step':
-    case 'paused':
       return { reason, step: field[1]! };
+    case 'paused':
+      return { reason, step: field[1] === '' ? undefined : field[1]! };
     case 'waiting':
       return { reason, for: field[1]! };
     case 'stuck':

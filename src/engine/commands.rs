@@ -144,6 +144,12 @@ impl ForeignEngine {
         })
     }
 
+    /// Pauses a run; `token` is acknowledged once that is durable.
+    pub fn pause(&mut self, token: Token, run: Run<'_>, actor: Option<&str>) -> Result<(), EngineError> {
+        check_actor(actor).map_err(bad_input)?;
+        self.command(token, run, |cell, work, target| cell.shard.pause(work, target, actor))
+    }
+
     /// Ends a pause, or tries a stuck run again; `token` is acknowledged once that is durable.
     pub fn resume(&mut self, token: Token, run: Run<'_>, actor: Option<&str>) -> Result<(), EngineError> {
         check_actor(actor).map_err(bad_input)?;

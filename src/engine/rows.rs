@@ -57,7 +57,7 @@ pub(super) fn history_row(lsn: Lsn, record: &Record<'_>) -> String {
         Record::SendSet { seq, id, .. } => (None, Some(seq), id, None, b""),
         Record::ChildDone { seq, time_ms, payload, .. } => (Some(time_ms), Some(seq), "", None, payload),
         Record::Cancel { time_ms, reason, .. } => (Some(time_ms), None, "", None, reason.as_bytes()),
-        Record::Resumed { time_ms, .. } => (Some(time_ms), None, "", None, b""),
+        Record::Paused { time_ms, .. } | Record::Resumed { time_ms, .. } => (Some(time_ms), None, "", None, b""),
         Record::Done { time_ms, payload, .. } => (Some(time_ms), None, "", None, payload),
         Record::Update { time_ms, name, payload, .. } => (Some(time_ms), None, name, None, payload),
         Record::UpdateDone { time_ms, payload, .. } => (Some(time_ms), None, "", None, payload),

@@ -114,6 +114,11 @@ impl Shard {
                 self.wake(known(run), effects);
             }
             Record::Resumed { .. } => self.unpause(known(run)),
+            Record::Paused { .. } => {
+                if let Some(open) = self.open_mut(known(run)) {
+                    open.is_held = true;
+                }
+            }
             Record::Done { status, time_ms, payload, .. } => {
                 self.end(known(run), End { status, time_ms, lsn, payload: payload.into(), continued: None }, effects);
             }
@@ -228,6 +233,7 @@ impl Shard {
         let end = target.journal.end();
         let Some(open) = target.open_mut() else { return };
         open.paused.clear();
+        open.is_held = false;
         if let Some(replay) = &mut open.replay {
             replay.end = end;
             return;
@@ -340,6 +346,7 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::Resumed { .. }
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
+        | Record::Paused { .. }
         | Record::Watched { .. } => true,
         Record::Start { .. }
         | Record::StepDone { .. }

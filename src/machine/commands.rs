@@ -265,8 +265,8 @@ impl Shard {
         check_actor(actor).map_err(Refusal::BadInput)?;
         let run = self.live(target)?;
         let open = self.open_mut(run).expect("live runs are open");
-        let is_stuck = open.is_stuck();
-        if !is_stuck && open.paused.is_empty() {
+        let (is_stuck, is_held) = (open.is_stuck(), open.is_held);
+        if !is_stuck && !is_held && open.paused.is_empty() {
             return Ok(());
         }
         let record = Record::Resumed { run: self.run(run).no, time_ms: work.now_ms, actor };
@@ -274,7 +274,9 @@ impl Shard {
         if self.run(run).open().is_none() {
             return Ok(());
         }
-        if is_stuck {
+        if is_held {
+            work.effects.push(Effect::Load(run));
+        } else if is_stuck {
             self.unload(run);
             work.effects.push(Effect::Dropped(run));
             work.effects.push(Effect::Load(run));
@@ -490,6 +492,7 @@ impl Shard {
             patches: std::mem::take(&mut open.patches),
             untaken: open.untaken,
             is_cancelled: open.is_cancelled,
+            is_held: open.is_held,
             // Bodies of the life before may still run somewhere.
             is_recovered: true,
             ..super::run::OpenRun::default()

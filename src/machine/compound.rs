@@ -74,7 +74,8 @@ impl Shard {
             | Record::Received { .. }
             | Record::Update { .. }
             | Record::UpdateDone { .. }
-            | Record::Patched { .. } => false,
+            | Record::Patched { .. }
+            | Record::Paused { .. } => false,
         }
     }
 

@@ -25,6 +25,7 @@ mod limits;
 mod messages;
 mod ops;
 mod patches;
+mod pausing;
 mod restore;
 mod revive;
 mod run;

@@ -79,7 +79,9 @@ impl Shard {
         for (index, run) in self.runs.iter_mut().enumerate() {
             if let RunState::Open(open) = &mut run.state {
                 open.is_recovered = !clean;
-                effects.push(Effect::Load(RunIx(index as u32)));
+                if !open.is_held {
+                    effects.push(Effect::Load(RunIx(index as u32)));
+                }
             }
         }
     }
@@ -110,6 +112,7 @@ fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
         | Record::Update { .. }
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
+        | Record::Paused { .. }
         | Record::Received { .. } => None,
     };
     [caller, record.origin().map(|origin| origin.from)]

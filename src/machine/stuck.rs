@@ -46,7 +46,8 @@ impl<'a> Operation<'a> {
             | Record::UpdateDone { .. }
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
-            | Record::Patched { .. } => return None,
+            | Record::Patched { .. }
+            | Record::Paused { .. } => return None,
         })
     }
 

@@ -4,6 +4,7 @@ mod children;
 mod continuing;
 mod journal;
 mod limits;
+mod pausing;
 mod restore;
 mod revive;
 mod signals;

@@ -57,7 +57,7 @@ impl Shard {
     /// was recorded before is replayed first. `None`: the run has ended meanwhile, or a host has its code already.
     pub fn load(&mut self, run: RunIx) -> Option<bool> {
         let target = self.run_mut(run);
-        if !matches!(target.open()?.code, Code::Absent) {
+        if !matches!(target.open()?.code, Code::Absent) || target.open()?.is_held {
             return None;
         }
         let first_end = target.journal.read(0).1;
@@ -227,6 +227,7 @@ impl Shard {
             }
             Record::Heartbeat { .. }
             | Record::Patched { .. }
+            | Record::Paused { .. }
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Done { .. }

@@ -131,6 +131,7 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
             carried: from.bytes()?,
         },
         24 => Record::Patched { run: run(from)?, id: from.text()? },
+        25 => Record::Paused { run: run(from)?, time_ms: from.signed()?, actor: from.option(Reader::text)? },
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }

@@ -146,6 +146,11 @@ impl Record<'_> {
                 head(out, 24, run);
                 out.text(id);
             }
+            Record::Paused { run, time_ms, actor } => {
+                head(out, 25, run);
+                out.signed(time_ms);
+                out.option(actor, Writer::text);
+            }
         }
     }
 }

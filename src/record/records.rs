@@ -30,6 +30,7 @@
 //! | 22 | `SignalledStart` | a run exists and has a signal: both or neither |
 //! | 23 | `Continued` | the run ended, the next one under its id exists and has what waited: all or nothing |
 //! | 24 | `Patched` | the code of the run knows a change of the code |
+//! | 25 | `Paused` | somebody asked that nothing of the run goes on until it is resumed |
 
 use super::{Lsn, RunNo, Seq, ShardId};
 
@@ -410,6 +411,11 @@ pub enum Record<'a> {
         run: RunNo,
         id: &'a str,
     },
+    Paused {
+        run: RunNo,
+        time_ms: i64,
+        actor: Option<&'a str>,
+    },
 }
 
 impl Record<'_> {
@@ -438,7 +444,8 @@ impl Record<'_> {
             | Record::UpdateDone { run, .. }
             | Record::SignalledStart { run, .. }
             | Record::Continued { run, .. }
-            | Record::Patched { run, .. } => Some(run),
+            | Record::Patched { run, .. }
+            | Record::Paused { run, .. } => Some(run),
             Record::Answered { .. } | Record::Received { .. } => None,
         }
     }
@@ -470,7 +477,8 @@ impl Record<'_> {
             | Record::UpdateDone { .. }
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
-            | Record::Patched { .. } => None,
+            | Record::Patched { .. }
+            | Record::Paused { .. } => None,
         }
     }
 
@@ -506,6 +514,7 @@ impl Record<'_> {
             Record::SignalledStart { .. } => "startedWithSignal",
             Record::Continued { .. } => "continuedAsNew",
             Record::Patched { .. } => "patched",
+            Record::Paused { .. } => "paused",
         }
     }
 }
