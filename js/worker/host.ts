@@ -130,7 +130,7 @@ export class WorkerHost implements Host, BodyOwner {
   }
 
   captureContext(): StepScope {
-    this.watch.take();
+    this.watch.takeId();
     return captureContext();
   }
 

@@ -9,13 +9,19 @@ const LISTED_MAX = 64;
 
 /** The names of a run's steps, in call order. */
 export class StepNames {
+  /** The first name by itself: most runs that wait have one step behind them. */
+  private first: string | null = null;
   private names: string[] | null = null;
   private counts: Map<string, number> | null = null;
 
   /** Notes a call. @returns a number for {@link nth}: a place in the list as `-1 - place`, or the count itself */
   add(name: string): number {
+    if (this.first === null) {
+      this.first = name;
+      return -1;
+    }
     if (this.counts === null) {
-      this.names ??= [];
+      this.names ??= [this.first];
       if (this.names.length < LISTED_MAX) return -this.names.push(name);
       this.counts = new Map();
       for (const listed of this.names) this.counts.set(listed, (this.counts.get(listed) ?? 0) + 1);
@@ -28,6 +34,7 @@ export class StepNames {
   /** Which call of its name it was, from 1. @param noted what {@link add} answered */
   nth(noted: number): number {
     if (noted > 0) return noted;
+    if (noted === -1) return 1;
     const names = this.names!;
     const place = -noted - 1;
     const name = names[place];

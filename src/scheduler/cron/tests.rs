@@ -221,7 +221,8 @@ impl Model {
     fn text(&self) -> String {
         let list = |set: &BTreeSet<u32>| set.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         let hours = if self.hours.len() == 24 { "*".to_owned() } else { list(&self.hours) };
-        let [days, weekdays] = [&self.days, &self.weekdays].map(|set| set.as_ref().map_or("*".to_owned(), list));
+        let [days, weekdays] =
+            [&self.days, &self.weekdays].map(|set| set.as_ref().map_or_else(|| "*".to_owned(), list));
         format!("{} {hours} {days} * {weekdays}", list(&self.minutes))
     }
 
@@ -261,8 +262,11 @@ impl Model {
     }
 }
 
+/// Year, month, day.
+type Day = (i32, u32, u32);
+
 /// Zones of both hemispheres; changes of an hour, of half an hour, at midnight, of a whole day, and none.
-const ZONES: [(Tz, &[(i32, u32, u32)]); 10] = [
+const ZONES: [(Tz, &[Day]); 10] = [
     (Tz::Europe__Berlin, &[(2023, 3, 26), (2023, 10, 29)]),
     (Tz::America__New_York, &[(2024, 3, 10), (2024, 11, 3)]),
     (Tz::America__Sao_Paulo, &[(2018, 2, 18), (2018, 11, 4)]),
