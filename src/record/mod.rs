@@ -29,6 +29,6 @@ pub use records::{
 pub use task_codec::{decode_schedule, decode_spec, encode_batch, encode_schedule, encode_spec, encode_submitted};
 pub use tasks::{
     AttemptEnd, CatchUp, Change, Class, Condition, Edge, LimitSpec, LimitUse, Occurrence, OnMiss, Outcome, Overlap,
-    Parent, Reserve, RetryPolicy, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When,
+    Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When,
 };
 pub use varint::{DecodeError, Reader, Writer};

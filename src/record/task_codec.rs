@@ -3,7 +3,7 @@
 
 use super::tasks::{
     AttemptEnd, CatchUp, Change, Class, Condition, Edge, LimitSpec, LimitUse, Occurrence, OnMiss, Outcome, Overlap,
-    Parent, Reserve, RetryPolicy, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When,
+    Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When,
 };
 use super::{DecodeError, Reader, Writer};
 
@@ -61,15 +61,17 @@ impl<'a> TaskRecord<'a> {
                 out.text(name);
                 write_limit(out, *spec);
             }
-            TaskRecord::ScheduleSet { name, time_ms, spec } => {
+            TaskRecord::SchedulesSet { time_ms, set, removed } => {
                 out.byte(73);
-                out.text(name);
                 out.signed(*time_ms);
-                write_schedule(out, spec);
-            }
-            TaskRecord::ScheduleRemoved { name } => {
-                out.byte(74);
-                out.text(name);
+                out.number(set.len() as u64);
+                for entry in set {
+                    out.text(entry.name);
+                    out.byte(u8::from(entry.is_declared));
+                    write_schedule(out, &entry.spec);
+                }
+                out.number(removed.len() as u64);
+                removed.iter().for_each(|name| out.text(name));
             }
             TaskRecord::ScheduleMoved { name, past_ms } => {
                 out.byte(75);
@@ -164,12 +166,13 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<TaskRecord<'a>, DecodeError>
         70 => TaskRecord::Revived { task: task(from)?, time_ms: from.signed()? },
         71 => TaskRecord::QueueSet { queue: from.text()?, is_paused: flag(from)?, concurrency: from.option(small)? },
         72 => TaskRecord::LimitSet { name: from.text()?, spec: read_limit(from)? },
-        73 => TaskRecord::ScheduleSet {
-            name: from.text()?,
+        73 => TaskRecord::SchedulesSet {
             time_ms: from.signed()?,
-            spec: Box::new(read_schedule(from)?),
+            set: list(from, |from| {
+                Ok(ScheduleEntry { name: from.text()?, is_declared: flag(from)?, spec: read_schedule(from)? })
+            })?,
+            removed: list(from, Reader::text)?,
         },
-        74 => TaskRecord::ScheduleRemoved { name: from.text()? },
         75 => TaskRecord::ScheduleMoved { name: from.text()?, past_ms: from.signed()? },
         76 => TaskRecord::SchedulePaused { name: from.text()?, time_ms: from.signed()?, is_paused: flag(from)? },
         other => return Err(DecodeError::Unknown(u64::from(other))),

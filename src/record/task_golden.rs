@@ -32,8 +32,8 @@ fn full_spec() -> TaskSpec<'static> {
     }
 }
 
-fn schedule(when: When<'static>, catch_up: CatchUp) -> Box<ScheduleSpec<'static>> {
-    Box::new(ScheduleSpec {
+fn schedule(when: When<'static>, catch_up: CatchUp) -> ScheduleEntry<'static> {
+    let spec = ScheduleSpec {
         when,
         start_ms: Some(TIME_MS),
         end_ms: None,
@@ -45,7 +45,8 @@ fn schedule(when: When<'static>, catch_up: CatchUp) -> Box<ScheduleSpec<'static>
         deadline_after_ms: Some(11),
         expires_after_ms: None,
         template: TaskSpec::new("q", "k", b""),
-    })
+    };
+    ScheduleEntry { name: "n", is_declared: true, spec }
 }
 
 fn samples() -> Vec<(&'static str, TaskRecord<'static>)> {
@@ -96,23 +97,24 @@ fn samples() -> Vec<(&'static str, TaskRecord<'static>)> {
             TaskRecord::LimitSet { name: "l", spec: LimitSpec::Rate { limit: 60, period_ms: 60_000, burst: 5 } },
         ),
         (
-            "49 016e 80a0abfef962 00 09302033202a202a202a 03555443 0180a0abfef962 00 0109 0a 04 01 01 010b 00 \
-             0171 016b 02 00 00",
-            TaskRecord::ScheduleSet {
-                name: "n",
+            "49 80a0abfef962 01 016e 01 00 09302033202a202a202a 03555443 0180a0abfef962 00 0109 0a 04 01 01 010b 00 \
+             0171 016b 02 00 00 00",
+            TaskRecord::SchedulesSet {
                 time_ms,
-                spec: schedule(When::Cron { expression: "0 3 * * *", zone: "UTC" }, CatchUp::Last),
+                set: vec![schedule(When::Cron { expression: "0 3 * * *", zone: "UTC" }, CatchUp::Last)],
+                removed: Vec::new(),
             },
         ),
         (
-            "49 016e 80a0abfef962 01 05 06 0180a0abfef962 00 0109 0a 04 0203 01 010b 00 0171 016b 02 00 00",
-            TaskRecord::ScheduleSet {
-                name: "n",
+            "49 80a0abfef962 01 016e 01 01 05 06 0180a0abfef962 00 0109 0a 04 0203 01 010b 00 0171 016b 02 00 00 \
+             02 0161 0162",
+            TaskRecord::SchedulesSet {
                 time_ms,
-                spec: schedule(When::Every { period_ms: 5, offset_ms: 6 }, CatchUp::UpTo(3)),
+                set: vec![schedule(When::Every { period_ms: 5, offset_ms: 6 }, CatchUp::UpTo(3))],
+                removed: vec!["a", "b"],
             },
         ),
-        ("4a 016e", TaskRecord::ScheduleRemoved { name: "n" }),
+        ("49 80a0abfef962 00 00", TaskRecord::SchedulesSet { time_ms, set: Vec::new(), removed: Vec::new() }),
         ("4b 016e 80a0abfef962", TaskRecord::ScheduleMoved { name: "n", past_ms: time_ms }),
         ("4c 016e 80a0abfef962 01", TaskRecord::SchedulePaused { name: "n", time_ms, is_paused: true }),
     ]

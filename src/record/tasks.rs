@@ -15,10 +15,11 @@
 //! | 70 | `Revived` | somebody gave an ended task its attempts back |
 //! | 71 | `QueueSet` | a queue was paused, resumed or resized while running |
 //! | 72 | `LimitSet` | a limit was defined or resized while running |
-//! | 73 | `ScheduleSet` | a schedule exists, or has another definition |
-//! | 74 | `ScheduleRemoved` | it does not exist any more |
-//! | 75 | `ScheduleMoved` | it passed a time without a task |
+//! | 73 | `SchedulesSet` | schedules exist, have other definitions or exist no more, all or none |
+//! | 75 | `ScheduleMoved` | a schedule passed a time without a task |
 //! | 76 | `SchedulePaused` | it was paused or resumed |
+//!
+//! 74 has never been written.
 
 macro_rules! coded {
     ($(#[$of:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $code:literal),* $(,)? }) => {
@@ -383,6 +384,17 @@ pub struct ScheduleSpec<'a> {
     pub template: TaskSpec<'a>,
 }
 
+/// A schedule that a record defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleEntry<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Whether code declares it: then it goes when code does not any more.
+    pub is_declared: bool,
+    /// Its definition.
+    pub spec: ScheduleSpec<'a>,
+}
+
 /// A record of the scheduler. Times are in ms since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are named by the table above and by the types they have")]
@@ -434,13 +446,10 @@ pub enum TaskRecord<'a> {
         name: &'a str,
         spec: LimitSpec,
     },
-    ScheduleSet {
-        name: &'a str,
+    SchedulesSet {
         time_ms: i64,
-        spec: Box<ScheduleSpec<'a>>,
-    },
-    ScheduleRemoved {
-        name: &'a str,
+        set: Vec<ScheduleEntry<'a>>,
+        removed: Vec<&'a str>,
     },
     ScheduleMoved {
         name: &'a str,

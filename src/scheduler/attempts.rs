@@ -146,6 +146,7 @@ impl Engine {
     pub fn handle_drain(&mut self, now_ms: i64) {
         self.begin(now_ms);
         self.is_draining = true;
+        self.schedules.mark_all();
         self.refuse_waiting();
         for at in 0..self.queues.len() {
             self.suspend_if_idle(super::task::QueueIx(at as u16));

@@ -79,6 +79,7 @@ impl Engine {
         if let Some(key) = self.tasks[ix].key().map(Box::<str>::from) {
             self.keys.insert(key, ix);
         }
+        self.occurrence_lives(ix, false);
         self.join_order_line(ix);
         self.make_claim(ix);
         if self.tasks[ix].unmet == 0 {

@@ -10,6 +10,7 @@ use super::config::{Config, ConfigError, QueueConfig};
 use super::limits::{Group, Limits};
 use super::output::{Output, Status, Warning};
 use super::queue::Queue;
+use super::schedules::Schedules;
 use super::task::{Dependent, QueueIx, State, Table, TaskIx};
 use super::timers::{Timer, TimerNo, Timers};
 use super::waiting::Waiting;
@@ -53,6 +54,7 @@ pub struct Engine {
     pub(super) doomed: VecDeque<(TaskIx, TaskNo, String)>,
     dirty: Vec<QueueIx>,
     pub(super) waiting: Waiting,
+    pub(super) schedules: Schedules,
     pub(super) totals: Totals,
     pub(super) records: Records,
     pub(super) outputs: VecDeque<Output>,
@@ -125,6 +127,7 @@ impl Engine {
             doomed: VecDeque::new(),
             dirty: Vec::new(),
             waiting: Waiting::default(),
+            schedules: Schedules::default(),
             totals: Totals::default(),
             records: Records::default(),
             outputs: VecDeque::new(),
@@ -214,12 +217,14 @@ impl Engine {
         loop {
             // What was just set can be due already: a retry at once, an expiry in the past.
             self.fire_due();
+            self.tend_schedules();
             self.skip_doomed();
             self.heed_limits();
             if let Some(queue) = self.dirty.pop() {
                 self.queue_mut(queue).is_dirty = false;
                 self.fill_slots(queue);
-            } else if self.doomed.is_empty() && !self.let_in() {
+            } else if self.doomed.is_empty() && self.schedules.due.is_empty() && !self.let_in() && !self.feed_starved()
+            {
                 break;
             }
         }
@@ -250,6 +255,7 @@ impl Engine {
             Timer::Miss(ix) => more(ix).and_then(|more| more.reserve).is_some_and(|booked| booked.miss == number),
             Timer::Timeout(ix) => attempt(ix).is_some_and(|attempt| attempt.timeout == number),
             Timer::Lease(ix) => attempt(ix).is_some_and(|attempt| attempt.lease_end == number),
+            Timer::Schedule(ix) => self.schedules.keeps_timer(ix, number),
         }
     }
 
@@ -260,6 +266,7 @@ impl Engine {
             Timer::Await(ix) => self.stop_awaiting(ix),
             Timer::Hold(ix) => self.hold_or_wait(ix),
             Timer::Miss(ix) => self.missed(ix),
+            Timer::Schedule(ix) => self.schedules.woke(ix),
             Timer::Timeout(ix) => self.attempt_over(ix, AttemptEnd::TimedOut),
             Timer::Lease(ix) => self.attempt_over(ix, AttemptEnd::LeaseExpired),
         }

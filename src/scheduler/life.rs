@@ -6,7 +6,7 @@
 use super::engine::Engine;
 use super::limits::{Group, Want};
 use super::order::Latest;
-use super::task::{AttemptNote, Booked, HISTORY_MAX, More, Place, QueueIx, State, Task, TaskIx};
+use super::task::{AttemptNote, Booked, HISTORY_MAX, More, OwnOccurrence, Place, QueueIx, State, Task, TaskIx};
 use super::timers::{Timer, TimerNo};
 use crate::record::{AttemptEnd, Outcome, TaskNo, TaskSpec};
 
@@ -59,6 +59,7 @@ impl Engine {
             self.keys.insert(key.into(), ix);
             self.adopt(ix, key);
         }
+        self.occurrence_lives(ix, true);
         self.join_order_line(ix);
         self.make_claim(ix);
         if let Some(reserve) = spec.reserve {
@@ -277,6 +278,7 @@ impl Engine {
             }
         }
         self.release_dependents(ix, outcome);
+        self.occurrence_over(ix, outcome);
     }
 
     fn learn(&mut self, ix: TaskIx, outcome: Outcome, run_ms: i64) {
@@ -344,7 +346,11 @@ fn more_of(spec: &TaskSpec<'_>) -> Option<Box<More>> {
         limits: spec.limits.iter().map(|of| (of.name.into(), of.key.map(Into::into), of.amount)).collect(),
         labels: labels.into_boxed_slice(),
         tags: pairs(&spec.tags).into_boxed_slice(),
-        occurrence: spec.occurrence.map(|occurrence| (occurrence.schedule.into(), occurrence.at_ms)),
+        occurrence: spec.occurrence.map(|of| OwnOccurrence {
+            schedule: of.schedule.into(),
+            at_ms: of.at_ms,
+            is_regular: of.is_regular,
+        }),
         ..More::default()
     }))
 }

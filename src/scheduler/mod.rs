@@ -13,6 +13,7 @@ mod attempts;
 mod chance;
 mod changes;
 mod config;
+mod cron;
 mod dedupe;
 mod dependencies;
 mod dispatch;
@@ -31,6 +32,7 @@ mod queue;
 mod reserve;
 mod restore;
 mod retry;
+mod schedules;
 mod submit;
 mod task;
 mod timers;
@@ -41,11 +43,16 @@ mod workers;
 
 pub use attempts::Failure;
 pub use config::{Bounds, Config, ConfigError, OnFull, QueueConfig, UnknownKey};
+pub use cron::{CronError, CronField, CronProblem, TimingError};
 pub use dedupe::{Dedupe, DedupeMode, DedupeScope};
 pub use engine::{Engine, Totals};
 pub use order::{ClassOrder, LINES, OrderConfig, RELIEF_PASSES, RELIEF_WAIT_MS};
 pub use output::{AbortReason, Answer, Lease, Output, Refusal, Status, StepTicket, Submitted, SubmitterNo, Warning};
 pub use restore::RestoreError;
+pub use schedules::{
+    FireTime, GRACE_MS, QUEUED_MAX, Reconciled, ScheduleError, ScheduleEvent, ScheduleProblem, ScheduleSkip,
+    ScheduleView, TIMES_MAX, times_of,
+};
 pub use task::AttemptNote;
 pub use views::{QueueView, Reason, TaskView};
 

@@ -74,11 +74,14 @@ impl Engine {
                 self.apply_queue_set(ix, is_paused, concurrency);
             }
             TaskRecord::LimitSet { name, spec } => self.limits.define(name, spec, self.now_ms),
-            TaskRecord::ScheduleSet { .. }
-            | TaskRecord::ScheduleRemoved { .. }
-            | TaskRecord::ScheduleMoved { .. }
-            | TaskRecord::SchedulePaused { .. } => {
-                return Err(RestoreError::Decode(DecodeError::Unknown(u64::from(bytes[0]))));
+            TaskRecord::SchedulesSet { time_ms, set, removed } => {
+                self.now_ms = self.now_ms.max(time_ms);
+                self.schedules.apply_set(time_ms, &set, &removed);
+            }
+            TaskRecord::ScheduleMoved { name, past_ms } => self.schedules.apply_moved(name, past_ms),
+            TaskRecord::SchedulePaused { name, time_ms, is_paused } => {
+                self.now_ms = self.now_ms.max(time_ms);
+                self.schedules.apply_paused(name, is_paused);
             }
         }
         Ok(())
@@ -95,6 +98,9 @@ impl Engine {
         // What steps took is not in these records, and what a crash cut off is in none.
         self.limits.empty_rates(self.now_ms);
         self.warn_of_what_is_gone();
+        self.warn_of_broken_schedules();
+        self.keep_overlaps();
+        self.schedules.mark_all();
         let running: Vec<TaskIx> =
             self.tasks.iter_after(TaskNo(0)).filter(|(_, task)| task.is_running()).map(|(ix, _)| ix).collect();
         for ix in running {

@@ -35,7 +35,7 @@ impl Engine {
         result
     }
 
-    fn submit_or_wait(&mut self, spec: &TaskSpec<'_>, dedupe: Dedupe) -> Result<Submitted<Answer>, Refusal> {
+    pub(super) fn submit_or_wait(&mut self, spec: &TaskSpec<'_>, dedupe: Dedupe) -> Result<Submitted<Answer>, Refusal> {
         let queue = self.find_queue(spec.queue)?;
         let waits_in_line = self.waiting.is_line(queue, spec.class);
         match self.submit(spec, dedupe, waits_in_line)? {

@@ -112,7 +112,7 @@ pub(super) struct More {
     pub(super) claim: Option<ClaimIx>,
     pub(super) labels: Box<[(Box<str>, Box<str>)]>,
     pub(super) tags: Box<[(Box<str>, Box<str>)]>,
-    pub(super) occurrence: Option<(Box<str>, i64)>,
+    pub(super) occurrence: Option<OwnOccurrence>,
     /// The tag it had in a fair line before it went to wait at a limit.
     pub(super) fair_tag: Option<u64>,
     /// When its next attempt is due.
@@ -120,6 +120,14 @@ pub(super) struct More {
     pub(super) history: Vec<AttemptNote>,
     /// What it ended with, if not completed.
     pub(super) failure: Box<[u8]>,
+}
+
+/// The schedule that asked for a task, for which time, and whether it moved the schedule on.
+#[derive(Debug)]
+pub(super) struct OwnOccurrence {
+    pub(super) schedule: Box<str>,
+    pub(super) at_ms: i64,
+    pub(super) is_regular: bool,
 }
 
 /// What an attempt takes of a limit: name, key, amount.

@@ -1,5 +1,6 @@
 //! What falls due when. Equal times fire in the order in which they were set.
 
+use super::schedules::ScheduleIx;
 use super::task::TaskIx;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,6 +31,8 @@ pub(super) enum Timer {
     Timeout(TaskIx),
     /// The attempt's executor was silent for too long.
     Lease(TaskIx),
+    /// A schedule's next task is to be made.
+    Schedule(ScheduleIx),
 }
 
 /// A heap of times. A timer that is cleared stays in it until it comes up or until those are more than half.

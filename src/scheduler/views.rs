@@ -131,7 +131,7 @@ impl Engine {
             deadline_ms: more.and_then(|more| more.deadline_ms),
             parents: more.map_or(&[], |more| &more.parents),
             history: more.map_or(&[], |more| &more.history),
-            occurrence: more.and_then(|more| more.occurrence.as_ref()).map(|(name, at_ms)| (&**name, *at_ms)),
+            occurrence: more.and_then(|more| more.occurrence.as_ref()).map(|of| (&*of.schedule, of.at_ms)),
         }
     }
 

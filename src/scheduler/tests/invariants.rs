@@ -11,6 +11,7 @@ pub(super) fn check(engine: &Engine) {
     check_attempts(engine);
     check_waits(engine);
     check_slots(engine);
+    check_schedules(engine);
 }
 
 /// Pending and ready counts are what counting gives.
@@ -121,5 +122,16 @@ fn check_slots(engine: &Engine) {
             }
             assert_eq!(queue.reservations.due_count(), 0, "queue {} has a free slot", queue.name);
         }
+    }
+}
+
+/// A schedule counts as its own, over or not, exactly the tasks that say so.
+fn check_schedules(engine: &Engine) {
+    for schedule in engine.schedules() {
+        let live = engine.tasks_after(TaskNo(0)).filter(|view| {
+            let is_own = view.occurrence.is_some_and(|(name, _)| name == schedule.name);
+            is_own && !matches!(view.status, crate::scheduler::Status::Ended(_))
+        });
+        assert_eq!(schedule.live, live.count(), "schedule {}", schedule.name);
     }
 }

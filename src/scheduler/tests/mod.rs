@@ -10,6 +10,7 @@ mod limits;
 mod order;
 mod recovery;
 mod reserved;
+mod schedules;
 mod simulation;
 mod views;
 mod workers;
