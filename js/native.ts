@@ -27,6 +27,8 @@ export interface NativeOptions {
   readonly maxJournalBytes: number;
   /** 0: the default. */
   readonly maxRuns: number;
+  /** Queues, limits and definitions of tasks, packed; see js/scheduler/packing. */
+  readonly tasks: string;
 }
 
 /** The verbs of one open engine. `token` names the answer, which comes as an event. */

@@ -325,6 +325,7 @@ function openEngine(settings: CoreSettings, notify: () => void): NativeEngine {
     maxJournalRecords: settings.journalRecordsMax,
     maxJournalBytes: settings.journalBytesMax,
     maxRuns: settings.runsMax,
+    tasks: '',
   };
   try {
     return openNative(options, notify);

@@ -12,3 +12,5 @@ mod export;
 mod heads;
 mod hot;
 mod open;
+mod task_texts;
+mod tasks;
