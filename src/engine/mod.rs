@@ -29,7 +29,7 @@ pub use events::{Event, EventKind, Events, FIELD, ROW};
 pub use foreign::{ForeignEngine, Run};
 pub use host::{Completed, Slot, StepAnswer};
 pub use keys::idempotency_key;
-pub use rewind::Past;
+pub use rewind::{Past, PastEnd};
 pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 
 pub use crate::log::MemoryStorage;
