@@ -126,7 +126,7 @@ function packOptions(
   if (dedupe !== undefined) add('D', packDedupe(dedupe));
   for (const parent of listOf(given['after'], 'after')) add('a', packParent(parent));
   for (const use of readLimits(given['limits'], false)) add('l', packUse(use, undefined));
-  for (const [name, value] of Object.entries((tags ?? {}) as object)) {
+  for (const [name, value] of Object.entries((tags ?? {}))) {
     checkText(name, 'the name of a tag');
     checkText(value, `tag '${name}'`);
     add('g', `${name}${PART}${value}`);
@@ -163,7 +163,7 @@ function packDedupe(dedupe: unknown): string {
 function packParent(parent: unknown): string {
   const given = parent as Partial<Edge> | null;
   const isEdge = typeof given === 'object' && given?.kind === 'edge';
-  const on = isEdge ? CONDITIONS.indexOf(given.on ?? '') : 0;
+  const on = isEdge ? CONDITIONS.indexOf(String(given.on)) : 0;
   return `${on}${PART}${isEdge ? refOf(given.run) : refOf(parent)}`;
 }
 
