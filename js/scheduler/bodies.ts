@@ -126,7 +126,7 @@ export class TaskBodies {
     if (this.attempts.get(lease) !== context) return;
     let payload: string;
     try {
-      payload = this.owner.encode(value, `the result of task '${context.info.type}'`);
+      payload = this.owner.encode(value, `the result of task '${context.definition.name}'`);
     } catch (error) {
       // Its effect is done: another attempt would only do it again.
       this.end(lease, 'p', '', encodeFailure(new NonRetryableError((error as Error).message, { cause: error })));

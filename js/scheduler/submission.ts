@@ -126,7 +126,7 @@ function packOptions(
   if (dedupe !== undefined) add('D', packDedupe(dedupe));
   for (const parent of listOf(given['after'], 'after')) add('a', packParent(parent));
   for (const use of readLimits(given['limits'], false)) add('l', packUse(use, undefined));
-  for (const [name, value] of Object.entries((tags ?? {}))) {
+  for (const [name, value] of Object.entries(tags ?? {})) {
     checkText(name, 'the name of a tag');
     checkText(value, `tag '${name}'`);
     add('g', `${name}${PART}${value}`);

@@ -151,7 +151,7 @@ impl ForeignEngine {
     pub fn explain_task(&mut self, token: Token, task: &str) -> Result<(), EngineError> {
         self.of_task(token, task, |cell, work, number| {
             let view = cell.engine.task(number);
-            let (queue, code) = view.map_or(("".into(), 0), |view| (view.queue.to_owned(), status_code(view.status)));
+            let (queue, code) = view.map(|view| (view.queue.to_owned(), status_code(view.status))).unwrap_or_default();
             let row = cell.engine.explain(number).map(|reason| reason_row(&reason, &queue, code)).unwrap_or_default();
             cell.tell(work, TaskEvent::Reply(token, row));
         })
