@@ -200,6 +200,208 @@ export function update<Input, Parsed, Output = unknown>(
   output?: StandardSchema<any, Output>,
 ): Update<Input, Output, Parsed>;
 
+/** A task. Made by {@link task}, never by hand. */
+export interface Task<Input = any, Output = any> {
+  /** Tells definitions apart. */
+  readonly kind: 'task';
+  /** The name under which tasks are recorded. Renaming it orphans those that wait. */
+  readonly name: string;
+  /** Types only; there is no such property at run time. */
+  readonly '~types'?: { readonly input: (input: Input) => void; readonly output: Output };
+}
+
+/** Any task. */
+export type AnyTask = Task<any, any>;
+
+/** The input of a task. */
+export type TaskInputOf<T extends AnyTask> = T extends Task<infer Input, any> ? Input : never;
+
+/** What a task resolves with. */
+export type TaskOutputOf<T extends AnyTask> = T extends Task<any, infer Output> ? Output : never;
+
+/** A class of priority, or 0 (first) to 9 (last), which map into the classes. A waiting task rises with time. */
+export type Priority = 'critical' | 'high' | 'normal' | 'low' | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9;
+
+/** Use of a limit declared in `open`: its name, or more about it. */
+export type LimitUse<Input = any> = string | LimitUseObject<string | ((input: Input) => string | number)>;
+
+/** Use of a limit in a call: its name, or more about it. */
+export type LimitCall = string | LimitUseObject<string>;
+
+interface LimitUseObject<Key> {
+  /** Name of the limit. */
+  readonly name: string;
+  /** Units taken. Default 1. More than the limit gives is refused. */
+  readonly amount?: number;
+  /** Limits of the same name with different keys are apart. Default: one for all. */
+  readonly key?: Key;
+}
+
+/** Retries of a task. After the last attempt it is `dead`; see `engine.retry`. */
+export type TaskRetryOptions = Omit<RetryOptions, 'onExhausted'>;
+
+/** Options of {@link task}. */
+export interface TaskOptions<Input = any, Parsed = Input> {
+  /** Checks and converts the input, once, before the task is recorded. A bad input rejects the call. */
+  input?: StandardSchema<Input, Parsed>;
+  /** Queue. Default `'default'`. An unknown queue makes `open` throw. */
+  queue?: string;
+  /** When a failed attempt is tried again. Default: the queue's, else see {@link RetryOptions}. */
+  retry?: TaskRetryOptions;
+  /** Longest time of **one attempt**; then `ctx.signal` aborts and the attempt has failed. Default: none. */
+  timeout?: Duration;
+  /** Limits that each attempt holds: names, or keyed by something in the input. */
+  limits?: readonly LimitUse<Parsed>[];
+  /** Default `'normal'`. */
+  priority?: Priority;
+  /** Expected run time, for deadlines and reserved starts. Default: learned from attempts that succeeded. */
+  durationHint?: Duration;
+}
+
+/**
+ * Defines a task: a function behind a queue, tried again as a whole when it fails.
+ *
+ * An attempt may run more than once (a crash between its effect and its record); pass `ctx.idempotencyKey` on.
+ *
+ * @param name unique among the tasks of an engine; stable for as long as tasks wait
+ * @throws `TypeError` if the name is empty, too long, or contains control characters; `RangeError` if a duration
+ *   cannot be read
+ */
+export function task<Parsed = void, Input = Parsed, Output = unknown>(
+  name: string,
+  handler: (ctx: TaskContext, input: Parsed) => MaybePromise<Output>,
+  options?: TaskOptions<Input, Parsed>,
+): Task<Input, Output>;
+
+/** A condition on how another task ends. If it can no longer hold, the dependent is `skipped`. */
+export interface Edge {
+  /** Tells an edge from a handle. */
+  readonly kind: 'edge';
+  /** Id or key of the task. */
+  readonly run: string;
+  /** How it must end. */
+  readonly on: 'complete' | 'failure' | 'success';
+}
+
+/** A task that another waits for: a handle, an id or a key (it must complete), or an {@link Edge}. */
+export type Dependency = TaskHandle<any> | string | Edge;
+
+/** Holds when the task ended `failed` or `dead` (not when it was cancelled, skipped or expired). */
+export function onFailure(run: TaskHandle<any> | string): Edge;
+/** Holds when the task ended, however it ended. */
+export function onComplete(run: TaskHandle<any> | string): Edge;
+/** Holds when the task ended `completed`. The same as giving the task itself. */
+export function onSuccess(run: TaskHandle<any> | string): Edge;
+
+/** What happens to a task whose key is taken. */
+export interface Dedupe {
+  /**
+   * `skip`: the existing one stands for it. `replace`: a waiting one takes its input and time. `rerun`: at most one running
+   * and one waiting, with the newest input. `error`: the call rejects with {@link BusyError}. `debounce`: each call moves
+   * the start to `window` from now, with the newest input. `throttle`: at most one per `window`. Default `'skip'`.
+   */
+  readonly mode?: 'skip' | 'replace' | 'rerun' | 'error' | 'debounce' | 'throttle';
+  /** Which tasks hold a key: waiting, not ended, or still remembered. Default `'live'`. */
+  readonly scope?: 'pending' | 'live' | 'retained';
+  /** For `debounce` and `throttle`. */
+  readonly window?: Duration;
+  /** For `debounce`: latest start after the first call. Default: none. */
+  readonly maxWait?: Duration;
+}
+
+/** Options of `enqueue`. */
+export interface EnqueueOptions {
+  /** Queue. Default: the definition's. */
+  queue?: string;
+  /** Default: the definition's. */
+  priority?: Priority;
+  /** Eligible only after this long. Not with `runAt`. */
+  delay?: Duration;
+  /** Eligible only from this time on. In the past: now. Not with `delay`. */
+  runAt?: Time;
+  /** Should be **finished** by then (a duration counts from now): raises its urgency, never drops it. */
+  deadline?: Duration | Date;
+  /** Not **started** by then (a duration counts from now): ends as `expired`. Default: never. */
+  expires?: Duration | Date;
+  /** Keeps a place free at `runAt` (or after `delay`). Rejects with {@link ReservationError} if none can be kept. */
+  reserve?: {
+    /** How late the start may be. Default 1 s. */
+    tolerance?: Duration;
+    /** Later than that: run anyway, end as `missed`, or fail. Default `'late'`. */
+    onMiss?: 'late' | 'skip' | 'fail';
+  };
+  /** Whose work it is, for fair shares. Default: nobody's in particular. */
+  tenant?: string;
+  /** Tasks with the same key run one at a time, in the order of the calls, retries included. */
+  orderKey?: string;
+  /** Tasks that must end first. */
+  after?: readonly Dependency[];
+  /** Limits, beside the definition's. */
+  limits?: readonly LimitCall[];
+  /** Free notes. Listed, and handed to the function as `ctx.info.tags`. */
+  tags?: { readonly [name: string]: string };
+  /** Names the task for `dedupe` and for `handle`. It is free again when the task has ended. Not `t-1`, `t-2` …: ids. */
+  key?: string;
+  /** The key is taken: what then? Ignored without `key`. */
+  dedupe?: Dedupe;
+  /** Default: the definition's. */
+  retry?: TaskRetryOptions;
+  /** Longest time of one attempt. Default: the definition's. */
+  timeout?: Duration;
+  /** Expected run time. Default: the definition's, else learned. */
+  durationHint?: Duration;
+}
+
+/** How much a limit gives. */
+export type LimitSpec =
+  | {
+      /** Units in use at the same time. */
+      readonly concurrency: number;
+    }
+  | {
+      /** Units per `period`. After a crash it begins empty. */
+      readonly limit: number;
+      /** Units flow back evenly over it. */
+      readonly period: Duration;
+      /** Units at once after a rest. Default: `limit`. */
+      readonly burst?: number;
+    };
+
+/** Use of a limit. */
+export interface LimitUsage {
+  /** Units that it gives at most at once. */
+  readonly capacity: number;
+  /** Units in use. */
+  readonly used: number;
+  /** Units that can be taken now. */
+  readonly available: number;
+  /** Attempts that wait for units. */
+  readonly waiting: number;
+  /** Keys with units in use, missing or waited for. */
+  readonly keys: number;
+}
+
+/** A queue. */
+export interface QueueSpec {
+  /** Attempts at the same time. Default 10. */
+  concurrency?: number;
+  /** Starts per period. Default: none. */
+  rateLimit?: { readonly limit: number; readonly period: Duration; readonly burst?: number };
+  /** Tasks that may wait, running ones not counted. Default: none. */
+  maxPending?: number;
+  /**
+   * One more than `maxPending`: the call waits, rejects with {@link QueueFullError}, or a waiting task ends as `shed`.
+   * Default `'wait'`.
+   */
+  onFull?: 'wait' | 'reject' | 'dropOldest' | 'dropLowest';
+  /** Shares by `tenant`. Default weight 1. Default: off, first come first served within a priority. */
+  fair?: { readonly weights?: { readonly [tenant: string]: number } };
+  /** Default for its tasks. */
+  retry?: TaskRetryOptions;
+  /** Longest silence of an attempt between two `ctx.heartbeat()`; then it has failed. Default: none. */
+  heartbeatTimeout?: Duration;
+}
+
 // ───────────────────────────── Shared options ─────────────────────────────
 
 /** When and how often something that failed is tried again. */
@@ -462,6 +664,59 @@ export interface ChildHandle<Output> {
   cancel(reason?: string): Promise<void>;
 }
 
+/** What a task's function gets as `ctx`. */
+export interface TaskContext {
+  /** The same for all attempts, over crashes, and no other task's: give it to the service you call. */
+  readonly idempotencyKey: string;
+  /** Number of this attempt, from 1; those that did not count are counted here. */
+  readonly attempt: number;
+  /** Aborts on timeout, cancellation and shutdown. `signal.reason` says which. */
+  readonly signal: AbortSignal;
+  /** Says that the attempt is alive. Never blocks. @param details seen by the next attempt, unless the process ends */
+  heartbeat(details?: unknown): void;
+  /** What the last heartbeat of an earlier attempt said, `undefined` if there was none. */
+  readonly lastHeartbeat: unknown;
+  /** Says how far the attempt is; seen in `describe()`. Not durable, newest wins. */
+  progress(value: unknown): void;
+  /** Writes a line with the task's id and attempt. */
+  readonly log: Logger;
+  /** The tasks in `after`, in that order, with what they ended with, as far as they are remembered. */
+  readonly parents: readonly ParentResult[];
+  /** About the task. */
+  readonly info: TaskInfo;
+  /**
+   * Ends this attempt and asks for another one later, without counting it. Write `return ctx.postpone('5m')`.
+   * @throws always: it does not return
+   */
+  postpone(until: Duration | Date): never;
+}
+
+/** About a task. */
+export interface TaskInfo {
+  /** Id of the task. */
+  readonly id: string;
+  /** The definition's name. */
+  readonly type: string;
+  /** Number of the attempt, from 1. */
+  readonly attempt: number;
+  /** As given to `enqueue`. */
+  readonly tags: { readonly [name: string]: string };
+}
+
+/** How a task in `after` ended. */
+export interface ParentResult {
+  /** Id of the task. */
+  readonly id: string;
+  /** Name of its definition. */
+  readonly type: string;
+  /** How it ended. */
+  readonly status: TaskStatus;
+  /** When it completed. */
+  readonly result?: unknown;
+  /** When it did not. */
+  readonly error?: unknown;
+}
+
 // ───────────────────────────── Handles ─────────────────────────────
 
 /** How a run ended. */
@@ -550,6 +805,162 @@ export interface WorkflowHandle<Output = unknown> {
   history(): AsyncIterableIterator<HistoryRecord>;
 }
 
+/** Where a task is, or how it ended. */
+export type TaskStatus = 'blocked' | 'scheduled' | 'queued' | 'running' | 'retrying' | 'completed' | TaskFailureStatus;
+
+/** How a task ended that did not complete. */
+export type TaskFailureStatus = 'failed' | 'dead' | 'cancelled' | 'skipped' | 'missed' | 'expired' | 'shed';
+
+/** One attempt that another one followed. */
+export interface AttemptRecord {
+  /** From 1. */
+  readonly attempt: number;
+  /** When its function was called. */
+  readonly startedAt: Date;
+  /** When its outcome was known. */
+  readonly endedAt: Date;
+  /** `lost`: its process ended. `drained`: an orderly close cut it. `silent`: it gave no heartbeat. */
+  readonly outcome: 'failed' | 'timedOut' | 'silent' | 'lost' | 'drained' | 'postponed';
+  /** What it threw. */
+  readonly error: unknown;
+}
+
+/** A task in a list. */
+export interface TaskRow {
+  /** Tells it from a workflow. */
+  readonly kind: 'task';
+  /** Its id. */
+  readonly id: string;
+  /** The definition's name. */
+  readonly type: string;
+  /** Its queue. */
+  readonly queue: string;
+  /** Its class of priority now. */
+  readonly priority: 'critical' | 'high' | 'normal' | 'low';
+  /** Where it is, or how it ended. */
+  readonly status: TaskStatus;
+  /** Attempts begun. */
+  readonly attempts: number;
+  /** When it was enqueued. */
+  readonly createdAt: Date;
+  /** When the attempt that runs began. */
+  readonly startedAt: Date | undefined;
+  /** When it ended. */
+  readonly endedAt: Date | undefined;
+  /** The key that it was enqueued with. */
+  readonly key: string | undefined;
+  /** Whose work it is. */
+  readonly tenant: string | undefined;
+  /** Free notes. */
+  readonly tags: { readonly [name: string]: string };
+  /** What `ctx.progress` said last, while it has not ended. */
+  readonly progress: unknown;
+  /** Attempts that others followed, the newest 16. */
+  readonly history: readonly AttemptRecord[];
+  /** What it threw last, when it did not complete. */
+  readonly error: unknown;
+}
+
+/** A task. A handle is no promise: await `result()`. Calls reject with {@link RunNotFoundError} if it is not remembered. */
+export interface TaskHandle<Output = unknown> {
+  /** Tells it from a workflow's. */
+  readonly kind: 'task';
+  /** Id of the task, or the key that the handle was asked for by. */
+  readonly id: string;
+  /** The key that it was enqueued with. */
+  readonly key: string | undefined;
+  /** `true` if the key was taken and this is the task that was there. */
+  readonly duplicate: boolean;
+  /**
+   * Waits for the end. Resolved means that the result is durable.
+   * @throws {@link TaskError}, {@link CancelledError}, {@link TimeoutError}, {@link ClosedError} if the engine closes first
+   */
+  result(options?: ResultOptions): Promise<Output>;
+  /** What is known about the task, as durable now. */
+  describe(): Promise<TaskRow>;
+  /** Ends the task at once, durably; a running attempt is aborted. No-op after its end. */
+  cancel(reason?: string): Promise<void>;
+  /** Starts a task that ended otherwise than completed again, with fresh attempts. @returns `false`: it is no such one */
+  retry(): Promise<boolean>;
+  /** Changes its priority. @returns `false`: it has ended */
+  reprioritize(priority: Priority): Promise<boolean>;
+}
+
+/** Which tasks: all conditions must hold. */
+export interface TaskFilter {
+  /** Definitions, or their names. */
+  type?: string | AnyTask | readonly (string | AnyTask)[];
+  /** One of these. */
+  status?: TaskStatus | readonly TaskStatus[];
+  /** In this queue. */
+  queue?: string;
+  /** Of this tenant. */
+  tenant?: string;
+  /** Keys that begin so. */
+  keyPrefix?: string;
+  /** All of these. */
+  tags?: { readonly [name: string]: string };
+}
+
+/** A queue's figures. Counts are now; those from `dispatched` on are over the last minute. Times in milliseconds. */
+export interface QueueStats {
+  /** Someone paused it. */
+  readonly paused: boolean;
+  /** Attempts at the same time. */
+  readonly concurrency: number;
+  /** Attempts that run. */
+  readonly running: number;
+  /** Accepted, not running, not ended. */
+  readonly pending: number;
+  /** Among them, those that could run. */
+  readonly ready: number;
+  /** Among them, those that wait for another attempt. */
+  readonly retrying: number;
+  /** Attempts that began. */
+  readonly dispatched: number;
+  /** Tasks that completed. */
+  readonly completed: number;
+  /** Attempts that did not complete. */
+  readonly failedAttempts: number;
+  /** Attempts that another one followed. */
+  readonly retried: number;
+  /** Part of the concurrency in use, 0 to 1. */
+  readonly utilisation: number;
+  /** From when a task could run to its first attempt. */
+  readonly waitMean: number;
+  /** Half waited no longer. */
+  readonly waitP50: number;
+  /** All but one of a hundred waited no longer. */
+  readonly waitP99: number;
+  /** Half of those that completed ran no longer. */
+  readonly runP50: number;
+  /** All but one of a hundred ran no longer. */
+  readonly runP99: number;
+}
+
+/** One queue. Changes are durable when their promise resolves, and stay over restarts until the next change. */
+export interface QueueControl {
+  /** Its name. */
+  readonly name: string;
+  /** Starts nothing more until `resume`; what runs goes on. */
+  pause(): Promise<void>;
+  /** Undoes `pause`. */
+  resume(): Promise<void>;
+  /** Changes how many attempts run at the same time; what runs goes on. `0`: none. */
+  setConcurrency(concurrency: number): Promise<void>;
+  /** Its figures. */
+  stats(): Promise<QueueStats>;
+}
+
+/** Why a task is not running. `queue`: so many go before it; `limit`: `short` units are missing. */
+export type TaskExplanation =
+  | { readonly reason: 'running' | 'notRegistered' | 'labels' | 'queueGone' | 'draining' }
+  | { readonly reason: 'ended'; readonly status: TaskStatus }
+  | { readonly reason: 'timer' | 'retry'; readonly until: Date }
+  | { readonly reason: 'blocked'; readonly by: readonly string[] }
+  | { readonly reason: 'queue'; readonly queue: string; readonly behind: number; readonly queuePaused: boolean }
+  | { readonly reason: 'limit'; readonly limit: string; readonly key: string | undefined; readonly short: number };
+
 /** One record of a run. */
 export interface HistoryRecord {
   /** Its number in the log; rises over all runs. */
@@ -628,6 +1039,12 @@ export interface ListOptions extends RunFilter {
 export interface OpenOptions {
   /** Workflows that may run here. */
   workflows?: readonly AnyWorkflow[];
+  /** Tasks that may run here. Those of others wait, and hold up nobody. */
+  tasks?: readonly AnyTask[];
+  /** Queues by name. `'default'` always exists. */
+  queues?: { readonly [name: string]: QueueSpec };
+  /** Limits by name, shared by all queues. */
+  limits?: { readonly [name: string]: LimitSpec };
   /** Parts that a **new** directory is split into; an existing one keeps its own. Default 8. */
   shards?: number;
   /** Where the log is written. Default `'auto'`: chosen from the cores; the environment's `FUSEE_FLUSH` wins. */
@@ -774,6 +1191,42 @@ export interface Engine extends AsyncDisposable {
     request: StartOptions & { id: string; update: Update<I, O, any>; updateId?: string } & InputField<InputOf<W>> &
       ValueField<I>,
   ): Promise<{ readonly handle: WorkflowHandle<OutputOf<W>>; readonly answer: Promise<O> }>;
+  /**
+   * Puts a task into its queue. **Resolved: admitted and durable.**
+   * @throws {@link QueueFullError}, {@link ReservationError}, {@link BusyError} by `dedupe`, {@link UnknownDefinitionError},
+   *   {@link StorageFullError}, {@link StorageError}, {@link ClosedError}; `TypeError` on unknown queues and limits, loops in
+   *   `after`, values that cannot be recorded
+   */
+  enqueue<T extends AnyTask>(
+    task: T,
+    ...args: InputThen<TaskInputOf<T>, EnqueueOptions>
+  ): Promise<TaskHandle<TaskOutputOf<T>>>;
+  /**
+   * Enqueues many, each admitted or refused for itself, in order. Resolves when all are decided, never rejects for one.
+   * @param options for all, or computed from each input
+   * @returns one entry an input, as of `Promise.allSettled`
+   */
+  enqueueMany<T extends AnyTask>(
+    task: T,
+    inputs: readonly TaskInputOf<T>[],
+    options?: EnqueueOptions | ((input: TaskInputOf<T>, index: number) => EnqueueOptions | undefined),
+  ): Promise<PromiseSettledResult<TaskHandle<TaskOutputOf<T>>>[]>;
+  /** One queue. @throws `TypeError` if there is none of that name */
+  queue(name: string): QueueControl;
+  /** Makes or changes a limit. Resolved: durable; it stays over restarts. */
+  limit(name: string, spec: LimitSpec): Promise<void>;
+  /** Use of a limit now, or of one key of it. @throws `TypeError` if there is none of that name */
+  limitUsage(name: string, key?: string): Promise<LimitUsage>;
+  /** Starts `dead` and `failed` tasks again. An empty filter throws. @returns how many */
+  retry(filter: TaskFilter): Promise<number>;
+  /** Cancels tasks that have not ended. An empty filter throws. @returns how many */
+  cancel(filter: TaskFilter, reason?: string): Promise<number>;
+  /** Tasks, as durable now, the oldest first, read in pages. */
+  tasks(filter?: TaskFilter): AsyncIterableIterator<TaskRow>;
+  /** Why a task is not running. @throws {@link RunNotFoundError} */
+  explainTask(task: TaskHandle<any> | string): Promise<TaskExplanation>;
+  /** A task, by id or key. Does not look whether it exists. */
+  handle<T extends AnyTask>(task: T, idOrKey: string): TaskHandle<TaskOutputOf<T>>;
   /** A run, by id. Does not look whether it exists. `runId` pins one run. */
   handle<W extends AnyWorkflow>(workflow: W, id: string, options?: { runId?: string }): WorkflowHandle<OutputOf<W>>;
   /** The same without a definition. */
@@ -844,6 +1297,9 @@ export type AnyFuseeError =
   | WorkflowFailedError
   | UpdateRejectedError
   | UnknownDefinitionError
+  | TaskError
+  | QueueFullError
+  | ReservationError
   | BusyError
   | JournalLimitError
   | StorageError
@@ -1006,7 +1462,55 @@ export declare class UnknownDefinitionError extends FuseeError {
   static is(error: unknown): error is UnknownDefinitionError;
 }
 
-/** A bound is reached: of open runs, of signals that wait in one run. */
+/** A task did not complete. `cause` is what its last attempt threw. */
+export declare class TaskError extends FuseeError {
+  readonly code: 'TASK_FAILED';
+  readonly name: 'TaskError';
+  /** Id of the task. */
+  readonly id: string;
+  /** How it ended. */
+  readonly status: Exclude<TaskFailureStatus, 'cancelled'>;
+  /** Attempts that began. */
+  readonly attempts: number;
+  /** Those that others followed, the newest 16. */
+  readonly history: readonly AttemptRecord[];
+  constructor(
+    message: string,
+    options: FuseeErrorOptions & {
+      id: string;
+      status: Exclude<TaskFailureStatus, 'cancelled'>;
+      attempts: number;
+      history?: readonly AttemptRecord[];
+    },
+  );
+  static is(error: unknown): error is TaskError;
+}
+
+/** The queue is full and does not let callers wait. */
+export declare class QueueFullError extends FuseeError {
+  readonly code: 'QUEUE_FULL';
+  readonly name: 'QueueFullError';
+  /** Name of the queue. */
+  readonly queue: string;
+  /** The bound that was reached. */
+  readonly maxPending: number;
+  constructor(message: string, options: FuseeErrorOptions & { queue: string; maxPending: number });
+  static is(error: unknown): error is QueueFullError;
+}
+
+/** No place can be kept at that time. */
+export declare class ReservationError extends FuseeError {
+  readonly code: 'RESERVATION';
+  readonly name: 'ReservationError';
+  /** Name of the queue. */
+  readonly queue: string;
+  /** The time asked for. */
+  readonly at: Date;
+  constructor(message: string, options: FuseeErrorOptions & { queue: string; at: Date });
+  static is(error: unknown): error is ReservationError;
+}
+
+/** A bound is reached: of open runs, of signals that wait in one run; or a task's key is taken and `dedupe` says `error`. */
 export declare class BusyError extends FuseeError {
   readonly code: 'BUSY';
   readonly name: 'BusyError';

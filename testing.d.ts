@@ -4,6 +4,9 @@
  * @packageDocumentation
  */
 import type {
+  AnyTask,
+  TaskInputOf,
+  TaskOutputOf,
   AnyWorkflow,
   DeterminismError,
   Duration,
@@ -52,9 +55,11 @@ export interface TestEngine extends Engine {
    */
   mockStep(workflow: AnyWorkflow, step: string, fn: (attempt: number) => unknown): () => void;
   /**
-   * Runs `fn` in place of a workflow's function, from now on. It gets the input as it was recorded.
+   * Runs `fn` in place of a task's function, from now on. It gets the input as it was recorded.
    * @returns a function that undoes it
    */
+  mock<T extends AnyTask>(task: T, fn: (input: TaskInputOf<T>) => MaybePromise<TaskOutputOf<T>>): () => void;
+  /** The same for a workflow. */
   mock<W extends AnyWorkflow>(workflow: W, fn: (input: InputOf<W>) => MaybePromise<OutputOf<W>>): () => void;
   /** Loses everything that was not durable, as `kill -9` would, and opens again. Handles stay good. */
   crash(): Promise<void>;

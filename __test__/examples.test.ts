@@ -15,7 +15,7 @@ function run(name: string): string {
 
 describe('examples', () => {
   test('are all tried here', () => {
-    expect(readdirSync(examples).sort()).toEqual(['checkout', 'fan-out', 'quickstart', 'reminders']);
+    expect(readdirSync(examples).sort()).toEqual(['checkout', 'fan-out', 'queue', 'quickstart', 'reminders']);
   });
 
   test('quickstart is killed at least three times and ends with the right totals', () => {
@@ -41,6 +41,15 @@ describe('examples', () => {
       'day 44, ada@example.org: paid for month 2',
       'day 74, ada@example.org: paid for month 3',
       'cancelled after 3 months',
+    ]);
+  });
+
+  test('queue sends the urgent first, buries what fails, and sends it again', () => {
+    expect(run('queue').trim().split('\n')).toEqual([
+      'password reset to eve, newsletter to ada',
+      'the mail to bob is dead after 3 attempts',
+      'started again: 1',
+      'newsletter to bob',
     ]);
   });
 

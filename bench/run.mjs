@@ -17,7 +17,7 @@ import { spread } from './statistics.mjs';
 const here = fileURLToPath(new URL('.', import.meta.url));
 const data = process.env.FUSEE_BENCH_DIR ?? join(here, '../target/bench/data');
 const silent = { debug() {}, info() {}, warn: console.warn, error: console.error };
-const all = ['chain', 'lag', 'start', 'signal', 'fanout', 'replay', 'memory', 'mem', 'recover', 'load'];
+const all = ['chain', 'lag', 'start', 'signal', 'fanout', 'replay', 'memory', 'mem', 'recover', 'load', 'tasks'];
 const found = readdirSync(join(here, 'workloads')).map((file) => file.replace('.mjs', ''));
 
 const { values, positionals } = parseArgs({

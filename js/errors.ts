@@ -217,6 +217,58 @@ export class UnknownDefinitionError extends FuseeError {
   }
 }
 
+/** A task did not complete. `cause` is what its last attempt threw. */
+export class TaskError extends FuseeError {
+  readonly code = 'TASK_FAILED';
+  readonly id: string;
+  readonly status: string;
+  readonly attempts: number;
+  /** Attempts that others followed, the newest ones. */
+  readonly history: readonly unknown[];
+
+  constructor(
+    message: string,
+    options: ErrorOptions & {
+      readonly id: string;
+      readonly status: string;
+      readonly attempts: number;
+      readonly history?: readonly unknown[];
+    },
+  ) {
+    super(message, options);
+    this.id = options.id;
+    this.status = options.status;
+    this.attempts = options.attempts;
+    this.history = options.history ?? [];
+  }
+}
+
+/** The queue is full and does not let callers wait. */
+export class QueueFullError extends FuseeError {
+  readonly code = 'QUEUE_FULL';
+  readonly queue: string;
+  readonly maxPending: number;
+
+  constructor(message: string, options: ErrorOptions & { readonly queue: string; readonly maxPending: number }) {
+    super(message, options);
+    this.queue = options.queue;
+    this.maxPending = options.maxPending;
+  }
+}
+
+/** No place can be kept at that time. */
+export class ReservationError extends FuseeError {
+  readonly code = 'RESERVATION';
+  readonly queue: string;
+  readonly at: Date;
+
+  constructor(message: string, options: ErrorOptions & { readonly queue: string; readonly at: Date }) {
+    super(message, options);
+    this.queue = options.queue;
+    this.at = options.at;
+  }
+}
+
 /** A bound is reached: of open runs, of signals that wait. */
 export class BusyError extends FuseeError {
   readonly code = 'BUSY';
@@ -268,6 +320,9 @@ const CLASSES = {
   WorkflowFailedError,
   UpdateRejectedError,
   UnknownDefinitionError,
+  TaskError,
+  QueueFullError,
+  ReservationError,
   BusyError,
   JournalLimitError,
   StorageError,

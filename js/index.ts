@@ -5,6 +5,8 @@ import { Engine } from './client/engine.js';
 import { readOptions, type OpenOptions } from './client/options.js';
 
 export { query, signal, update, workflow } from './definitions.js';
+export { task } from './scheduler/definition.js';
+export { onComplete, onFailure, onSuccess } from './scheduler/submission.js';
 export { duration } from './duration.js';
 export {
   BusyError,
@@ -17,12 +19,15 @@ export {
   JournalLimitError,
   LogCorruptError,
   NonRetryableError,
+  QueueFullError,
+  ReservationError,
   RetryableError,
   RunNotFoundError,
   StepError,
   StepInterruptedError,
   StorageError,
   StorageFullError,
+  TaskError,
   TerminatedError,
   TimeoutError,
   UnknownDefinitionError,

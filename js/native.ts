@@ -27,6 +27,8 @@ export interface NativeOptions {
   readonly maxJournalBytes: number;
   /** 0: the default. */
   readonly maxRuns: number;
+  /** Queues, limits and definitions of tasks, packed; see js/scheduler/packing. */
+  readonly tasks: string;
 }
 
 /** The verbs of one open engine. `token` names the answer, which comes as an event. */
@@ -82,6 +84,27 @@ export interface NativeEngine extends PumpVerbs {
   resume(token: number, id: string, runId: string, actor: string): void;
   result(token: number, id: string, runId: string): void;
   forget(token: number): void;
+  enqueueTasks(token: number, rows: string): void;
+  taskOutcomes(rows: string): void;
+  taskInfo(number: string): string;
+  taskParents(number: string): string;
+  taskKey(number: string): string;
+  drainTasks(): void;
+  taskResult(token: number, task: string): void;
+  describeTask(token: number, task: string): void;
+  explainTask(token: number, task: string): void;
+  cancelTask(token: number, task: string, reason: string): void;
+  retryTask(token: number, task: string): void;
+  reprioritizeTask(token: number, task: string, priority: number): void;
+  listTasks(token: number, filter: string, after: number, limit: number): void;
+  countTasks(token: number, filter: string): void;
+  cancelTasks(token: number, filter: string, reason: string): void;
+  retryTasks(token: number, filter: string): void;
+  pauseQueue(token: number, queue: string, isPaused: number): void;
+  resizeQueue(token: number, queue: string, concurrency: number): void;
+  queueStats(token: number, queue: string): void;
+  limitUsage(token: number, name: string, key: string): void;
+  setLimit(token: number, name: string, spec: string): void;
   querySlot(id: string, runId: string): number;
   /** A run that has ended, for its code to replay: slot, id, key root, type, input. */
   revive(id: string, runId: string): string;

@@ -15,6 +15,8 @@ import {
 import { inRoot } from '../worker/contexts.js';
 import { watchDevelopment } from '../worker/development.js';
 import type { Logger } from '../worker/host.js';
+import { TaskBodies } from '../scheduler/bodies.js';
+import type { TaskSettings } from '../scheduler/settings.js';
 import { Pump, type PumpOwner } from '../worker/pump.js';
 import type { WorkflowCode } from '../workflow/run.js';
 import { KeepAlive } from './keep-alive.js';
@@ -27,6 +29,7 @@ import { rowsOf, statusName } from './rows.js';
 export interface CoreSettings {
   readonly dir: string | null;
   readonly definitions: ReadonlyMap<string, WorkflowCode>;
+  readonly tasks: TaskSettings;
   readonly shards: number;
   readonly flush: NativeOptions['flush'];
   readonly payloadBytesMax: number;
@@ -46,6 +49,11 @@ const NOTICE = 11;
 const STUCK = 3;
 const JOURNAL_HALF = 4;
 const NOTICES = 1;
+const TASK = 13;
+const TASK_ABORT = 14;
+const TASK_NOTICE = 15;
+/** What a notice about tasks is, where it is no end. */
+const TASK_WARNING = 2;
 /** Bytes of an encoded value, if the options do not say. */
 export const PAYLOAD_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -55,6 +63,9 @@ export class EngineCore implements PumpOwner {
   readonly primitives: Primitives;
   readonly pump: Pump;
   readonly requests: Requests;
+  readonly taskBodies: TaskBodies;
+  /** What runs in place of tasks' functions, in tests. */
+  readonly taskMocks = new Map<string, (input: unknown) => unknown>();
   readonly listeners: Listeners;
   /** Called when the pump has nothing to do. */
   readonly restWatchers = new Set<() => void>();
@@ -71,9 +82,23 @@ export class EngineCore implements PumpOwner {
     this.virtualNowMs = settings.virtualNowMs;
     const { dir, definitions } = settings;
     this.native = openEngine(settings, () => this.pump.notify());
-    this.keepAlive = new KeepAlive(this.primitives, dir !== null && definitions.size > 0);
+    this.keepAlive = new KeepAlive(
+      this.primitives,
+      dir !== null && definitions.size + settings.tasks.definitions.size > 0,
+    );
     this.requests = new Requests((isAny) => this.updateBusy(isAny));
     this.listeners = new Listeners((name, error) => this.warn('LISTENER', `a listener of '${name}' threw`, error));
+    this.taskBodies = new TaskBodies(this.native, {
+      definitions: settings.tasks.definitions,
+      mocks: this.taskMocks,
+      nowMs: () => this.nowMs(),
+      encode: (value, what) => this.encode(value, what),
+      wakeLater: () => this.pump.wakeLater(),
+      taskInfo: (number) => this.native.taskInfo(number),
+      taskParents: (number) => this.native.taskParents(number),
+      taskKey: (number) => this.native.taskKey(number),
+      log: (level, message, fields) => settings.logger[level](message, fields),
+    });
     this.pump = new Pump(
       this.native,
       {
@@ -211,8 +236,26 @@ export class EngineCore implements PumpOwner {
       this.handleFailure(fromNative({ code: text.slice(0, border), message: text.slice(border + 1) }));
       return true;
     }
+    if (kind === TASK) return this.taskBodies.start(a, b, text);
+    if (kind === TASK_ABORT) return this.taskBodies.abort(a, b, text);
+    if (kind === TASK_NOTICE) {
+      if (a === TASK_WARNING) this.warn('TASKS', text);
+      return a === TASK_WARNING;
+    }
     if (kind === NOTICE) return this.notice(b, text);
     return this.requests.handle(kind, a, b, text);
+  }
+
+  get runningBodies(): number {
+    return this.taskBodies.running;
+  }
+
+  get hasOutcomes(): boolean {
+    return this.taskBodies.hasRows;
+  }
+
+  recordOutcomes(): boolean {
+    return this.taskBodies.record();
   }
 
   handleCaughtUp(): void {
@@ -228,6 +271,7 @@ export class EngineCore implements PumpOwner {
     if (this.failure !== undefined) return;
     this.failure = error;
     this.pump.host.bodies.hold();
+    this.taskBodies.hold();
     this.requests.rejectAll(error);
     this.settings.logger.error('fusee: the engine has failed; close it and open it again', { error });
     for (const watcher of [...this.restWatchers]) watcher();
@@ -242,9 +286,12 @@ export class EngineCore implements PumpOwner {
     const { host } = this.pump;
     host.isShuttingDown = true;
     host.bodies.hold();
+    this.taskBodies.hold();
+    if (this.failure === undefined) this.native.drainTasks();
     try {
       await this.bodiesEnded(graceMs);
       this.pump.abortBodies(new ClosedError('the engine is closing'));
+      this.taskBodies.abortAll(new ClosedError('the engine is closing'));
       if (this.failure === undefined) await this.settled();
       if (this.failure === undefined) await this.lastAct?.();
     } finally {
@@ -347,6 +394,7 @@ function openEngine(settings: CoreSettings, notify: () => void): NativeEngine {
     maxJournalRecords: settings.journalRecordsMax,
     maxJournalBytes: settings.journalBytesMax,
     maxRuns: settings.runsMax,
+    tasks: settings.tasks.packed,
   };
   try {
     return openNative(options, notify);

@@ -3,7 +3,7 @@
  */
 import { asWorkflow, isWorkflow } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
-import { knownOptions } from '../options.js';
+import { knownOptions, oneLine } from '../options.js';
 import { EngineCore, type CoreSettings } from './core.js';
 import { WorkflowHandle } from './handle.js';
 import { patienceOf, waitFor, type ResultOptions } from './patience.js';
@@ -15,6 +15,19 @@ import {
   type SignalWithStart,
   type UpdateWithStart,
 } from './updating.js';
+import type { EnqueueOptions } from '../scheduler/submission.js';
+import { isTask, type TaskDefinition } from '../scheduler/definition.js';
+import { readTaskReason, readTaskRow, readUsage, type TaskRow } from '../scheduler/rows.js';
+import {
+  enqueue,
+  enqueueMany,
+  packFilter,
+  QueueControl,
+  setLimit,
+  TaskHandle,
+  type ManyOptions,
+  type TaskFilter,
+} from './tasks.js';
 import { checkId, readStart, requestResult, requestStart, type StartOptions } from './starting.js';
 
 const FILTER_OPTIONS = ['type', 'status', 'paused', 'stuck', 'idPrefix', 'startedAfter', 'startedBefore'];
@@ -68,13 +81,74 @@ export class Engine {
   }
 
   /** A run, by id. Does not look whether it exists. */
-  handle(definition: unknown, id?: unknown, options?: { runId?: string }): WorkflowHandle {
+  handle(definition: TaskDefinition, key: string): TaskHandle;
+  handle(definition: unknown, id?: unknown, options?: { runId?: string }): WorkflowHandle;
+  handle(definition: unknown, id?: unknown, options?: { runId?: string }): WorkflowHandle | TaskHandle {
+    if (isTask(definition)) return new TaskHandle(this.core, checkId(id), undefined, false);
     const isById = typeof definition === 'string';
     if (!isById) asWorkflow(definition);
     const name: unknown = isById ? definition : id;
     const more = (isById ? id : options) as { runId?: string } | undefined;
     knownOptions(more, ['runId'], 'engine.handle');
     return new WorkflowHandle(this.core, checkId(name), more?.runId);
+  }
+
+  /** Puts a task into its queue. Resolved: admitted and durable. */
+  enqueue(task: unknown, input?: unknown, options?: EnqueueOptions): Promise<TaskHandle> {
+    return enqueue(this.core, task, input, options);
+  }
+
+  /** Enqueues many, each admitted or refused for itself, in order. */
+  enqueueMany(task: unknown, inputs: unknown, options?: ManyOptions): Promise<PromiseSettledResult<TaskHandle>[]> {
+    return enqueueMany(this.core, task, inputs, options);
+  }
+
+  /** One queue. */
+  queue(name: string): QueueControl {
+    return new QueueControl(this.core, name);
+  }
+
+  /** Makes or changes a limit. Resolved: durable. */
+  limit(name: string, spec: unknown): Promise<void> {
+    return setLimit(this.core, name, spec);
+  }
+
+  /** Use of a limit now, or of one key of it. */
+  async limitUsage(name: string, key?: string): Promise<object> {
+    const [limit, of] = [oneLine(name, 'the name of a limit'), oneLine(key, 'the key of a limit')];
+    const usage = this.core.request((token) => this.core.native.limitUsage(token, limit, of), readUsage);
+    return usage.promise;
+  }
+
+  /** Starts `dead` and `failed` tasks again. @returns how many */
+  async retry(filter: TaskFilter): Promise<number> {
+    const packed = packFilter(filter, 'engine.retry', true);
+    return this.core.request((token) => this.core.native.retryTasks(token, packed), Number).promise;
+  }
+
+  /** Cancels tasks. @returns how many */
+  async cancel(filter: TaskFilter, reason = ''): Promise<number> {
+    const packed = packFilter(filter, 'engine.cancel', true);
+    return this.core.request((token) => this.core.native.cancelTasks(token, packed, reason), Number).promise;
+  }
+
+  /** Tasks, as durable now, oldest first, read in pages. */
+  async *tasks(filter?: TaskFilter): AsyncIterableIterator<TaskRow> {
+    const packed = packFilter(filter, 'engine.tasks', false);
+    for (let after = 0; ;) {
+      const at = after;
+      const page = this.core.request((token) => this.core.native.listTasks(token, packed, at, PAGE), rowsOf);
+      const rows = (await page.promise).map(readTaskRow);
+      yield* rows;
+      if (rows.length < PAGE) return;
+      after = Number(rows.at(-1)!.id.slice(2));
+    }
+  }
+
+  /** Why a task is not running. */
+  async explainTask(task: TaskHandle | string): Promise<object> {
+    const id = checkId(typeof task === 'string' ? task : task.id);
+    return this.core.request((token) => this.core.native.explainTask(token, id), readTaskReason).promise;
   }
 
   /** Runs, as durable now, read in pages. */

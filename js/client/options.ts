@@ -5,13 +5,14 @@ import * as path from 'node:path';
 import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
 import { primitives } from '../native.js';
 import { knownOptions, shown } from '../options.js';
+import { readTasks, type GivenTasks } from '../scheduler/settings.js';
 import type { Logger } from '../worker/host.js';
 import type { WorkflowCode } from '../workflow/run.js';
 import type { VersionedCode } from '../workflow/versions.js';
 import { PAYLOAD_BYTES_MAX, type CoreSettings } from './core.js';
 
 /** Options of `open`. */
-export interface OpenOptions {
+export interface OpenOptions extends GivenTasks {
   readonly dir?: string;
   readonly workflows?: readonly unknown[];
   readonly shards?: number;
@@ -27,6 +28,9 @@ export interface OpenOptions {
 const OPTIONS = [
   'dir',
   'workflows',
+  'tasks',
+  'queues',
+  'limits',
   'shards',
   'flush',
   'payloadBytesMax',
@@ -56,6 +60,7 @@ export function readOptions(directory: unknown, options: OpenOptions, verb: stri
   return {
     dir: dir === MEMORY ? null : path.resolve(dir),
     definitions: readDefinitions(options.workflows ?? []),
+    tasks: readTasks(options, chance),
     shards: wholeNumber(options.shards, 'shards', 0),
     flush,
     payloadBytesMax: wholeNumber(options.payloadBytesMax, 'payloadBytesMax', PAYLOAD_BYTES_MAX),

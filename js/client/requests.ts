@@ -34,6 +34,8 @@ export interface Waiting {
 export interface ResultTarget {
   readonly id: string;
   runId: string;
+  /** It is a task: its id is all that names it. */
+  readonly isTask?: boolean;
 }
 
 /** Makes an answer of its text. @param status of a run that ended @param target that run */

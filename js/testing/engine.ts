@@ -8,6 +8,8 @@ import { toMs, toTimeMs } from '../duration.js';
 import { StorageError } from '../errors.js';
 import { knownOptions } from '../options.js';
 import { replayEnds } from './replay-ends.js';
+import { isTask } from '../scheduler/definition.js';
+import { readTasks } from '../scheduler/settings.js';
 import { RandomStream } from '../workflow/random.js';
 
 /** Options of {@link testEngine}. */
@@ -22,6 +24,9 @@ export interface TestOptions extends Omit<OpenOptions, 'dir' | 'shards' | 'flush
 
 const OPTIONS = [
   'workflows',
+  'tasks',
+  'queues',
+  'limits',
   'payloadBytesMax',
   'journalRecordsMax',
   'journalBytesMax',
@@ -65,6 +70,7 @@ export class TestEngine extends Engine {
     const firstMs = now === undefined ? FIRST_TIME_MS : toTimeMs(now);
     super({
       ...readOptions(':memory:', rest, 'testEngine'),
+      tasks: readTasks(rest, () => chance.nextNumber()),
       virtualNowMs: firstMs,
       random: () => chance.nextNumber(),
     });
@@ -111,8 +117,9 @@ export class TestEngine extends Engine {
     };
   }
 
-  /** Runs `fn` in place of a workflow's function, from now on. @returns what undoes it */
+  /** Runs `fn` in place of a workflow's or task's function, from now on. @returns what undoes it */
   mock(workflow: unknown, fn: (input: unknown) => unknown): () => void {
+    if (isTask(workflow)) return this.mockTask(workflow.name, fn);
     const { workflowMocks } = this.core.pump.host;
     const { name } = asWorkflow(workflow);
     if (typeof fn !== 'function') throw new TypeError('mock needs a function');
@@ -123,12 +130,22 @@ export class TestEngine extends Engine {
     };
   }
 
+  private mockTask(name: string, fn: (input: unknown) => unknown): () => void {
+    const { taskMocks } = this.core;
+    if (typeof fn !== 'function') throw new TypeError('mock needs a function');
+    taskMocks.set(name, fn);
+    return () => {
+      if (taskMocks.get(name) === fn) taskMocks.delete(name);
+    };
+  }
+
   /** Loses everything that was not durable, as `kill -9` would, and opens again. Handles stay good. */
   async crash(): Promise<void> {
     this.core.check();
     await this.whileBusy(async () => {
       this.core.pump.drainEvents();
       this.core.native.crash();
+      this.core.taskBodies.restart();
       this.afterCrash();
       await this.settle();
     });
@@ -143,6 +160,7 @@ export class TestEngine extends Engine {
   past(): number {
     this.core.pump.drainEvents();
     this.core.pump.host.bodies.hold();
+    this.core.taskBodies.hold();
     const count = this.core.native.past();
     this.core.pump.forgetRuns();
     this.core.requests.rejectAll(new StorageError('the engine went back to its past'));
@@ -208,6 +226,10 @@ export class TestEngine extends Engine {
       try {
         if (request.again !== undefined) {
           request.again(request.token);
+          continue;
+        }
+        if (target !== null && target.isTask === true) {
+          native.taskResult(request.token, target.id);
           continue;
         }
         if (target === null || target.runId === '')
@@ -294,7 +316,7 @@ export class TestEngine extends Engine {
       this.core.forget(request);
       request.reject(
         new Error(
-          `nothing goes on before the clock moves: workflow ${request.target.id} has not ended, ` +
+          `nothing goes on before the clock moves: ${request.target.isTask === true ? 'task' : 'workflow'} ${request.target.id} has not ended, ` +
             `and the next timer is due in ${dueInMs} ms; call advance()`,
         ),
       );

@@ -41,6 +41,12 @@ export interface PumpVerbs extends HostVerbs, OfferVerbs {
 
 /** Whoever has business with the engine beside its runs. */
 export interface PumpOwner {
+  /** Bodies of its own that run. */
+  readonly runningBodies: number;
+  /** Outcomes of its own bodies wait to be recorded. */
+  readonly hasOutcomes: boolean;
+  /** Records them. @returns whether there were any */
+  recordOutcomes(): boolean;
   /** An answer, a notice. @returns whether code of a caller goes on because of it */
   handleEvent(kind: number, a: number, b: number, text: string): boolean;
   /** All that was under way at the open has gone as far as it can at once. */
@@ -106,7 +112,9 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
 
   /** Nothing can go on without a timer, a body, or someone outside. */
   get isAtRest(): boolean {
-    return !this.isActive && !this.isScheduled && !this.isStirred && !this.bodies.hasFinished;
+    return (
+      !this.isActive && !this.isScheduled && !this.isStirred && !this.bodies.hasFinished && !this.owner.hasOutcomes
+    );
   }
 
   /** Whether it has stopped at {@link haltAt}. */
@@ -116,7 +124,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
 
   /** Bodies whose promises are pending. */
   get runningBodies(): number {
-    return this.bodies.running;
+    return this.bodies.running + this.owner.runningBodies;
   }
 
   /** Something is to be done. Calls of one macrotask share one pass, and so one flush. */
@@ -330,6 +338,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
         this.letOthersGoOn();
         return;
       }
+      if (this.owner.recordOutcomes()) this.isStirred = true;
       if (this.isStirred) {
         if (this.fetchEvents()) return;
         continue;

@@ -50,6 +50,8 @@ pub struct Config {
     pub open_runs_max: usize,
     /// Carries messages to shards of other processes. Default none.
     pub relay: Option<Arc<dyn Relay>>,
+    /// Queues and limits of tasks, and the definitions that have code here. Default: none of them.
+    pub tasks: crate::scheduler::Config,
 }
 
 impl Config {
@@ -68,6 +70,7 @@ impl Config {
             journal_bytes_max: Limits::default().journal_bytes_max,
             open_runs_max: 1_000_000,
             relay: None,
+            tasks: crate::scheduler::Config::default(),
         }
     }
 

@@ -93,6 +93,7 @@ impl From<GroupError> for EngineError {
             GroupError::Log(error) => error.into(),
             GroupError::Record(..) => EngineError::new(ErrorCode::LogCorrupt, error.to_string()),
             GroupError::Shards(text) => EngineError::new(ErrorCode::BadInput, text),
+            GroupError::Tasks(error) => EngineError::new(ErrorCode::BadInput, error.to_string()),
         }
     }
 }

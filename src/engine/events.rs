@@ -28,6 +28,14 @@ pub enum EventKind {
     Notice = 11,
     /// A run's code is to validate an update. a: slot, b: number of the offer. Text: name, payload.
     Offer = 12,
+    /// The function of a task is to run. a: slot of the lease, b: attempt. Text: the lease's serial, number, type, input.
+    Task = 13,
+    /// An attempt of a task is to be given up. a: slot of the lease, b: 0 too long, 1 silent, 2 cancelled, 3 shutdown.
+    /// Text: the lease's serial.
+    TaskAbort = 14,
+    /// For listeners. a: 0 a task ended, b its outcome; 1 an attempt of it did and another one follows; also without
+    /// one: 2 a warning. Text: id, type, attempts, then payload and history, or why it ended; or the warning.
+    TaskNotice = 15,
 }
 
 /// One thing that happened. What `a`, `b` and `text` are depends on the kind; fields of a text are joined by U+001F.

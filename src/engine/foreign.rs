@@ -75,6 +75,7 @@ impl ForeignEngine {
             is_memory: matches!(config.durability, Durability::Memory(_)),
             limits: config.limits().map_err(bad_input)?,
             relay: config.relay.clone(),
+            tasks: config.tasks.clone(),
         })?;
         let weak = Arc::downgrade(waker);
         group.on_progress(Box::new(move || {
@@ -150,6 +151,7 @@ impl ForeignEngine {
     /// Whether ends of runs and stuck runs are told as notices.
     pub fn listen(&mut self, has_listeners: bool) {
         self.has_listeners = has_listeners;
+        self.group.with_tasks(|cell, _| cell.has_listeners = has_listeners);
         for shard in self.shard_ids() {
             self.group.with(shard, |cell, _| cell.has_listeners = has_listeners);
         }

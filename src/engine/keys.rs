@@ -1,7 +1,7 @@
 //! Keys: what a run's randomness and the idempotency keys of its steps come from.
 
 use super::error::{EngineError, ErrorCode};
-use crate::record::Seq;
+use crate::record::{Seq, TaskNo};
 use sha2::{Digest, Sha256};
 
 /// Key roots, drawn many at a time: asking the system for one would cost more than the rest of a start.
@@ -33,6 +33,11 @@ pub(super) fn child_root(parent: [u8; 16], seq: Seq) -> [u8; 16] {
 #[must_use]
 pub fn idempotency_key(key_root: &str, name: &str, n: u32) -> String {
     hex(&digest(&[b"step", key_root.as_bytes(), name.as_bytes(), &n.to_le_bytes()]))
+}
+
+/// The idempotency key of a task: the same for all its attempts.
+pub(super) fn task_key(store_id: [u8; 16], task: TaskNo) -> String {
+    hex(&digest(&[b"task", &store_id, &task.0.to_le_bytes()]))
 }
 
 fn digest(parts: &[&[u8]]) -> [u8; 16] {

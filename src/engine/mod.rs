@@ -14,9 +14,13 @@ mod reads;
 mod revive;
 mod rewind;
 mod rows;
+mod task_rows;
+mod tasks;
 mod tick;
 mod updates;
 
+#[cfg(test)]
+mod task_tests;
 #[cfg(test)]
 mod tests;
 
@@ -28,10 +32,17 @@ pub use foreign::{ForeignEngine, Run};
 pub use host::{Completed, Slot, StepAnswer};
 pub use keys::idempotency_key;
 pub use rewind::{Past, PastEnd};
+pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 
 pub use crate::log::MemoryStorage;
 pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode};
 pub use crate::record::{
     ChildSpec, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
 };
+pub use crate::record::{
+    Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Parent, Reserve, RetryPolicy, TaskNo, TaskSpec,
+};
 pub use crate::runtime::{Accepted, Clock, FlushMode, Relay, Token};
+pub use crate::scheduler::{
+    Bounds, Config as TaskConfig, Dedupe, DedupeMode, DedupeScope, Lease, OnFull, QueueConfig, UnknownKey,
+};

@@ -21,6 +21,7 @@ impl ForeignEngine {
         for shard in self.shard_ids() {
             self.group.with(shard, |cell, _| cell.forget(token));
         }
+        self.group.with_tasks(|cell, _| cell.forget(token));
     }
 
     /// `token` gets the run's row once everything that it rests on is durable.

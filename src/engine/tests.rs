@@ -57,7 +57,14 @@ impl Rig {
                     self.run(slot);
                 }
                 EventKind::Wake => self.run(slot),
-                EventKind::Attempt | EventKind::Timeout | EventKind::Ended | EventKind::Notice | EventKind::Offer => {}
+                EventKind::Attempt
+                | EventKind::Timeout
+                | EventKind::Ended
+                | EventKind::Notice
+                | EventKind::Offer
+                | EventKind::Task
+                | EventKind::TaskAbort
+                | EventKind::TaskNotice => {}
                 EventKind::Ack | EventKind::Reply | EventKind::Refuse | EventKind::Result | EventKind::Failed => {
                     self.told.push(event);
                 }

@@ -33,7 +33,7 @@ impl ForeignEngine {
 
     fn needs_tick(&self) -> bool {
         let has_failed = !self.has_failed && matches!(self.group.log_state(), LogState::Poisoned(_));
-        has_failed || self.shard_ids().any(|shard| self.group.needs_tick(shard))
+        has_failed || self.shard_ids().any(|shard| self.group.needs_tick(shard)) || self.group.tasks_need_tick()
     }
 
     fn flush(&self) -> Lsn {
@@ -82,6 +82,9 @@ impl ForeignEngine {
                     has_more |= self.tick_shard(shard, events);
                 }
             }
+            if self.group.tasks_need_tick() {
+                has_more |= self.tick_tasks(events);
+            }
             if has_more || !self.needs_tick() {
                 break;
             }
@@ -100,6 +103,18 @@ impl ForeignEngine {
             let text = fields(&[ErrorCode::Storage.text(), &error.to_string()]);
             events.push(EventKind::Failed, 0, 0, text);
         }
+    }
+
+    fn tick_tasks(&mut self, events: &mut Events) -> bool {
+        let mut has_more = false;
+        self.group.tick_tasks(|cell| {
+            while events.len() < EVENTS_MAX {
+                let Some(event) = cell.events.pop_front() else { break };
+                super::task_rows::translate(cell, event, events);
+            }
+            has_more = !cell.events.is_empty();
+        });
+        has_more
     }
 
     fn tick_shard(&mut self, shard: ShardId, events: &mut Events) -> bool {

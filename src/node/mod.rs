@@ -12,4 +12,6 @@ mod export;
 mod heads;
 mod hot;
 mod open;
+mod task_texts;
+mod tasks;
 mod updates;

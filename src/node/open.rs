@@ -4,6 +4,8 @@
 use super::client::export_client;
 use super::code::export_code;
 use super::export::{Shared, export, throw};
+use super::task_texts;
+use super::tasks::export_tasks;
 use crate::engine::MemoryStorage;
 use crate::engine::{Clock, Config, Durability, FlushMode, ForeignEngine};
 use napi::bindgen_prelude::{Either, Function, JsObjectValue, Null, Object};
@@ -34,12 +36,15 @@ pub struct OpenOptions {
     pub max_journal_bytes: f64,
     /// Open runs at most; 0: the default.
     pub max_runs: u32,
+    /// Queues, limits and definitions of tasks, packed.
+    pub tasks: String,
 }
 
 /// Opens an engine. `notify` is called on this thread, once until the next tick. Errors are thrown with a code.
 #[napi(catch_unwind)]
 pub fn open<'env>(env: &'env Env, options: OpenOptions, notify: Function<'env, (), ()>) -> napi::Result<Object<'env>> {
-    let config = config(options)?;
+    let tasks = task_texts::config(&options.tasks).map_err(|fault| throw(env, &fault))?;
+    let config = Config { tasks, ..config(options)? };
     let wake = notify
         .build_threadsafe_function::<()>()
         .weak::<true>()
@@ -55,6 +60,7 @@ pub fn open<'env>(env: &'env Env, options: OpenOptions, notify: Function<'env, (
     let mut object = Object::new(env)?;
     export_code(env, &mut object, &engine)?;
     export_client(env, &mut object, &engine)?;
+    export_tasks(env, &mut object, &engine)?;
     export(env, &mut object, "idempotencyKey", |call| {
         let (key_root, name) = (call.get::<String>(0)?, call.get::<String>(1)?);
         Ok(crate::engine::idempotency_key(&key_root, &name, call.get(2)?))

@@ -5,6 +5,7 @@ use super::clock::Clock;
 use super::flusher::{FlushMode, Flusher};
 use super::ghosts::Ghosts;
 use super::resend::RESEND_BATCH;
+use super::tasks::{TaskCell, TaskWork, Tasks};
 use crate::log::{Log, LogError, LogOptions, LogState, Storage};
 use crate::machine::{Effect, Limits, Message, Shard, Sink, Work};
 use crate::record::{Lsn, ShardId, Source};
@@ -33,6 +34,8 @@ pub struct GroupOptions {
     pub limits: Limits,
     /// Carries messages to shards of other processes.
     pub relay: Option<Arc<dyn Relay>>,
+    /// Queues and limits of tasks.
+    pub tasks: crate::scheduler::Config,
 }
 
 /// Carries messages to shards that are not in this process. May drop and repeat them, never reorder those of one
@@ -71,6 +74,8 @@ pub enum GroupError {
     Record(Lsn, String),
     /// The directory belongs to another shard count, or the count is out of range.
     Shards(String),
+    /// Queues or limits are defined as they cannot be.
+    Tasks(crate::scheduler::ConfigError),
 }
 
 impl fmt::Display for GroupError {
@@ -79,6 +84,7 @@ impl fmt::Display for GroupError {
             GroupError::Log(error) => error.fmt(formatter),
             GroupError::Record(lsn, text) => write!(formatter, "record {lsn} cannot be understood: {text}"),
             GroupError::Shards(text) => formatter.write_str(text),
+            GroupError::Tasks(error) => error.fmt(formatter),
         }
     }
 }
@@ -110,6 +116,8 @@ pub struct Group {
     clock: Clock,
     flusher: Arc<Flusher>,
     relay: Option<Arc<dyn Relay>>,
+    tasks: Tasks,
+    store_id: [u8; 16],
     /// Numbers for records that a poisoned log did not take: nothing rests on them, nothing is released for them.
     void: AtomicU64,
     /// Runs that have ended and are looked at.
@@ -143,7 +151,9 @@ const VOID: u64 = 1 << 52;
 impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
-        let GroupOptions { storage, log: mut log_options, shards, clock, flush, is_memory, limits, relay } = options;
+        let GroupOptions { storage, log: mut log_options, shards, clock, flush, is_memory, limits, relay, tasks } =
+            options;
+        let mut tasks = Tasks::new(tasks).map_err(GroupError::Tasks)?;
         if is_memory {
             log_options.reserve_bytes = 0;
         }
@@ -155,6 +165,9 @@ impl Group {
                 return;
             }
             let result = match source {
+                Source::Scheduler if bytes.first() != Some(&SETTINGS) => {
+                    tasks.restore(bytes).map_err(|error| error.to_string())
+                }
                 Source::Scheduler => read_settings(bytes).map(|stored| {
                     count = stored;
                     machines = (0..stored).map(|id| Shard::new(ShardId(id), stored)).collect();
@@ -199,10 +212,13 @@ impl Group {
             log,
             clock,
             relay,
+            tasks,
+            store_id: opened.store_id,
             void: AtomicU64::new(0),
             ghosts: Ghosts::default(),
         };
         group.resume();
+        group.with_tasks_sink(|tasks, work| tasks.recover(work, group.opened.is_clean || group.opened.is_new));
         group.flusher.stir();
         Ok(group)
     }
@@ -558,14 +574,42 @@ impl Group {
     /// The earliest time at which something falls due, in ms since 1970.
     #[must_use]
     pub fn next_due_ms(&self) -> Option<i64> {
-        let due_ms = self.gauges.iter().map(|gauge| gauge.due_ms.load(Ordering::Acquire)).min()?;
-        (due_ms != i64::MAX).then_some(due_ms)
+        let of_shards = self.gauges.iter().map(|gauge| gauge.due_ms.load(Ordering::Acquire));
+        of_shards.filter(|due_ms| *due_ms != i64::MAX).chain(self.tasks.due_ms()).min()
+    }
+
+    /// Does a piece of work on the scheduler, under its lock, and what follows from it.
+    pub fn with_tasks<R>(&self, act: impl FnOnce(&mut TaskCell, &mut TaskWork<'_>) -> R) -> R {
+        self.with_tasks_sink(|tasks, work| tasks.with(work, act))
+    }
+
+    /// Whether the scheduler has something for its host.
+    #[must_use]
+    pub fn tasks_need_tick(&self) -> bool {
+        self.tasks.needs_tick(self.durable(), || self.clock.now_ms())
+    }
+
+    /// Does what is due for tasks and releases what is durable, then hands the scheduler to `take`, which takes its events.
+    pub fn tick_tasks(&self, take: impl FnOnce(&mut TaskCell)) {
+        self.with_tasks_sink(|tasks, work| tasks.tick(work, self.durable(), take));
+    }
+
+    fn with_tasks_sink<R>(&self, act: impl FnOnce(&Tasks, TaskWork<'_>) -> R) -> R {
+        let mut sink = LogSink { log: &self.log, source: Source::Scheduler, void: &self.void };
+        act(&self.tasks, TaskWork { now_ms: self.clock.now_ms(), log: &mut sink })
+    }
+
+    /// Identity of the directory.
+    #[must_use]
+    pub fn store_id(&self) -> [u8; 16] {
+        self.store_id
     }
 
     /// The lowest LSN that something held back waits for.
     #[must_use]
     pub fn wanted(&self) -> Option<Lsn> {
-        let wanted = self.gauges.iter().map(|gauge| gauge.wanted.load(Ordering::Acquire)).min()?;
+        let of_shards = self.gauges.iter().map(|gauge| gauge.wanted.load(Ordering::Acquire));
+        let wanted = of_shards.chain([self.tasks.wanted()]).min()?;
         (wanted != u64::MAX).then_some(Lsn(wanted))
     }
 

@@ -1,9 +1,9 @@
-//! Introduces the machine to the log: shards behind their locks, what waits for the disk, messages between shards,
+//! Introduces machine and scheduler to the log: shards and tasks behind their locks, what waits for the disk, messages between shards,
 //! timers, the flusher.
 //!
 //! The only module that reads clocks and starts threads. It does not know JS, nor the shape of the public API.
 //!
-//! * Lock order: shard, then log. One shard's lock at a time: messages are applied after the sender's lock is released.
+//! * Lock order: shard, scheduler, log. One shard's lock at a time: messages are applied after the sender's lock is released.
 //! * No lock but the log's device lock is held over a flush.
 //! * Everything that leaves the process is released in [`held`], by LSN, and nowhere else.
 
@@ -15,6 +15,7 @@ mod group;
 mod held;
 mod offers;
 mod resend;
+mod tasks;
 
 pub use cell::{HostEvent, Output, ShardCell, Token};
 pub use clock::Clock;
@@ -22,3 +23,4 @@ pub use flusher::FlushMode;
 pub use group::{Group, GroupError, GroupOptions, Opened, Relay};
 pub use held::Held;
 pub use offers::{Accepted, Offer, Offers};
+pub use tasks::{TaskCell, TaskEnd, TaskEvent, TaskWork};

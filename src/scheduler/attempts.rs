@@ -165,6 +165,12 @@ impl Engine {
         self.settle();
     }
 
+    /// The task of which a lease is the current one; `None`: the attempt is over.
+    #[must_use]
+    pub fn task_of(&self, lease: Lease) -> Option<TaskNo> {
+        self.attempts.task_of(lease).map(|ix| self.tasks[ix].number)
+    }
+
     fn with_attempt(&mut self, now_ms: i64, lease: Lease, act: impl FnOnce(&mut Self, TaskIx)) -> bool {
         self.begin(now_ms);
         let task = self.attempts.task_of(lease);

@@ -2,7 +2,7 @@
 
 use super::order::OrderConfig;
 use crate::record::{LimitSpec, RetryPolicy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Everything that is fixed for one opening.
@@ -28,6 +28,8 @@ pub struct Config {
     pub tells_all: bool,
     /// Length of the window of metrics.
     pub window_ms: i64,
+    /// Definitions that have code here; tasks of others wait and hold up nobody. `None`: all have.
+    pub kinds: Option<BTreeSet<Box<str>>>,
 }
 
 impl Default for Config {
@@ -43,6 +45,7 @@ impl Default for Config {
             epoch: 1,
             tells_all: false,
             window_ms: 60_000,
+            kinds: None,
         }
     }
 }

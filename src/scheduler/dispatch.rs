@@ -47,7 +47,8 @@ impl Engine {
     fn try_start(&mut self, ix: TaskIx) {
         let task = &self.tasks[ix];
         let (queue, claim) = (task.queue, task.claim());
-        let Some(group) = self.queue(queue).workers.choose(task.labels()) else {
+        let group = self.queue(queue).workers.choose(task.labels()).filter(|_| self.has_code_for(ix));
+        let Some(group) = group else {
             self.step_aside(ix, Place::Labels);
             return;
         };
@@ -58,6 +59,14 @@ impl Engine {
             return;
         }
         self.start(ix, group);
+    }
+
+    /// Whether the definition of a task is known here.
+    pub(super) fn has_code_for(&self, ix: TaskIx) -> bool {
+        self.config.kinds.as_ref().is_none_or(|kinds| {
+            let task = &self.tasks[ix];
+            kinds.contains(&self.queue(task.queue).kinds[usize::from(task.kind.0)].name)
+        })
     }
 
     fn step_aside(&mut self, ix: TaskIx, to: Place) {

@@ -16,6 +16,9 @@ pub struct TaskView<'a> {
     pub status: Status,
     pub attempts: u32,
     pub submitted_ms: i64,
+    /// When the attempt that runs began.
+    pub started_ms: Option<i64>,
+    pub ended_ms: Option<i64>,
     /// Its input; of a completed task its output.
     pub payload: &'a [u8],
     /// What it ended with, if not completed.
@@ -50,6 +53,8 @@ pub enum Reason {
     Limit { name: Box<str>, key: Option<Box<str>>, amount: u32, available: u64, is_protected: bool },
     /// No free worker carries its labels; `anybody`: whether a busy one does.
     Labels { anybody: bool },
+    /// Its definition has no code here.
+    Unregistered,
     /// Its queue is paused.
     Paused,
     /// Nobody defined its queue.
@@ -123,6 +128,14 @@ impl Engine {
             status: status_of(&task.state),
             attempts: task.attempts,
             submitted_ms: task.submitted_ms,
+            started_ms: match task.state {
+                State::Running { started_ms, .. } => Some(started_ms),
+                _ => None,
+            },
+            ended_ms: match task.state {
+                State::Ended { time_ms, .. } => Some(time_ms),
+                _ => None,
+            },
             payload: &task.payload,
             failure: more.map_or(&[], |more| &more.failure),
             key: task.key(),
@@ -133,6 +146,17 @@ impl Engine {
             history: more.map_or(&[], |more| &more.history),
             occurrence: more.and_then(|more| more.occurrence.as_ref()).map(|of| (&*of.schedule, of.at_ms)),
         }
+    }
+
+    /// How a limit is used now; `key`: whose share.
+    #[must_use]
+    pub fn limit_usage(&self, name: &str, key: Option<&str>) -> Option<super::limits::Usage> {
+        self.limits.usage(name, key, self.now_ms)
+    }
+
+    /// Names of the queues that are defined.
+    pub fn queue_names(&self) -> impl Iterator<Item = &str> {
+        self.queues.iter().filter(|queue| queue.is_defined).map(|queue| &*queue.name)
     }
 
     /// Why a task does not run, if it is known.
@@ -178,6 +202,9 @@ impl Engine {
         let queue = self.queue(task.queue);
         if !queue.is_defined {
             return Reason::QueueGone;
+        }
+        if !self.has_code_for(ix) {
+            return Reason::Unregistered;
         }
         if queue.is_paused {
             return Reason::Paused;

@@ -110,6 +110,9 @@ impl Host {
             }
             EventKind::Notice if event.b == 3 => Err(format!("LAW-5: a run is stuck: {:?}", event.text)),
             EventKind::Notice => Ok(()),
+            EventKind::Task | EventKind::TaskAbort | EventKind::TaskNotice => {
+                Err(format!("nobody enqueued a task: {event:?}"))
+            }
             EventKind::Failed => {
                 self.has_failed = true;
                 Ok(())

@@ -1,0 +1,146 @@
+/**
+ * The options of `open` about tasks: definitions, queues, limits.
+ */
+import { toMs } from '../duration.js';
+import { checkText, knownOptions, shown } from '../options.js';
+import { isTask, lengthMs, readRetry, type TaskDefinition } from './definition.js';
+import { packConfig, type LimitSpec, type QueueSettings } from './packing.js';
+
+/** What an open fixes about tasks. */
+export interface TaskSettings {
+  readonly definitions: ReadonlyMap<string, TaskDefinition>;
+  readonly queues: ReadonlyMap<string, QueueSettings>;
+  /** Queues whose starts are limited, by the limit that does it. */
+  readonly rates: ReadonlyMap<string, string>;
+  readonly packed: string;
+}
+
+/** Options as callers give them. */
+export interface GivenTasks {
+  readonly tasks?: unknown;
+  readonly queues?: unknown;
+  readonly limits?: unknown;
+}
+
+const QUEUE_OPTIONS = ['concurrency', 'rateLimit', 'maxPending', 'onFull', 'fair', 'retry', 'heartbeatTimeout'];
+const ON_FULL = ['wait', 'reject', 'dropOldest', 'dropLowest'];
+
+/** @throws TypeError, RangeError */
+export function readTasks(options: GivenTasks, random: () => number): TaskSettings {
+  const definitions = readDefinitions(options.tasks ?? []);
+  const queues = new Map<string, QueueSettings>([['default', readQueue('default', {})]]);
+  const limits = new Map<string, LimitSpec>();
+  const rates = new Map<string, string>();
+  for (const [name, spec] of entriesOf(options.limits, 'limits')) limits.set(name, readLimit(name, spec));
+  for (const [name, spec] of entriesOf(options.queues, 'queues')) {
+    queues.set(name, readQueue(name, spec));
+    const rate = (spec as { rateLimit?: unknown } | null)?.rateLimit;
+    if (rate === undefined) continue;
+    const limit = `queue:${name}`;
+    if (limits.has(limit))
+      throw new TypeError(`limit '${limit}' has the name that the rateLimit of queue '${name}' takes`);
+    limits.set(limit, readLimit(limit, rate));
+    rates.set(name, limit);
+  }
+  for (const { name, policy } of definitions.values()) {
+    if (!queues.has(policy.queue)) {
+      throw new TypeError(`task '${name}' goes to queue '${policy.queue}', which is not among the option queues`);
+    }
+    for (const use of policy.limits) {
+      if (!limits.has(use.name))
+        throw new TypeError(`task '${name}' uses limit '${use.name}', which is not among the option limits`);
+    }
+  }
+  const seed = Math.floor(random() * 0xffffffff);
+  return { definitions, queues, rates, packed: packConfig(seed, definitions.keys(), queues.values(), limits) };
+}
+
+function readDefinitions(tasks: unknown): ReadonlyMap<string, TaskDefinition> {
+  if (!Array.isArray(tasks)) throw new TypeError('tasks must be an array of what task() returned');
+  const definitions = new Map<string, TaskDefinition>();
+  tasks.forEach((definition: unknown, index) => {
+    if (!isTask(definition)) throw new TypeError(`tasks[${index}] is not what task() returned`);
+    const before = definitions.get(definition.name);
+    if (before !== undefined && before !== definition)
+      throw new TypeError(`there are two tasks named '${definition.name}'`);
+    definitions.set(definition.name, definition);
+  });
+  return definitions;
+}
+
+function entriesOf(value: unknown, what: string): [string, unknown][] {
+  if (value === undefined) return [];
+  if (typeof value !== 'object' || value === null) throw new TypeError(`${what} must be an object, by name`);
+  const entries = Object.entries(value);
+  for (const [name] of entries) checkText(name, `a name among the option ${what}`);
+  return entries;
+}
+
+function readQueue(name: string, given: unknown): QueueSettings {
+  knownOptions(given, QUEUE_OPTIONS, `queue '${name}'`);
+  const {
+    concurrency = 10,
+    maxPending,
+    onFull = 'wait',
+    fair,
+    retry,
+    heartbeatTimeout,
+  } = (given ?? {}) as {
+    readonly [option: string]: unknown;
+  };
+  if (typeof onFull !== 'string' || !ON_FULL.includes(onFull)) {
+    throw new RangeError(`onFull of queue '${name}' must be one of ${ON_FULL.join(', ')}, not ${shown(onFull)}`);
+  }
+  return {
+    name,
+    concurrency: readCount(concurrency, `concurrency of queue '${name}'`, 0),
+    maxPending: maxPending === undefined ? undefined : readCount(maxPending, `maxPending of queue '${name}'`, 1),
+    onFull,
+    retry: readRetry(retry),
+    heartbeatMs: heartbeatTimeout === undefined ? undefined : lengthMs(heartbeatTimeout),
+    weights: fair === undefined ? undefined : readWeights(fair, name),
+  };
+}
+
+function readWeights(fair: unknown, queue: string): readonly (readonly [string, number])[] {
+  knownOptions(fair, ['weights'], `fair of queue '${queue}'`);
+  return entriesOf((fair as { weights?: unknown }).weights, `weights of queue '${queue}'`).map(([tenant, weight]) => {
+    const percent = typeof weight === 'number' ? Math.round(weight * 100) : NaN;
+    if (!(percent >= 1 && percent <= 0xffffffff)) {
+      throw new RangeError(
+        `the weight of tenant '${tenant}' in queue '${queue}' must be a number from 0.01, not ${shown(weight)}`,
+      );
+    }
+    return [tenant, percent] as const;
+  });
+}
+
+/** @throws TypeError, RangeError */
+export function readLimit(name: string, given: unknown): LimitSpec {
+  const spec = given as { readonly [option: string]: unknown } | null;
+  if (typeof spec !== 'object' || spec === null) throw new TypeError(`limit '${name}' must be an object`);
+  const isConcurrency = 'concurrency' in spec;
+  knownOptions(spec, isConcurrency ? ['concurrency'] : ['limit', 'period', 'burst'], `limit '${name}'`);
+  if (isConcurrency) return { concurrency: readCount(spec['concurrency'], `concurrency of limit '${name}'`, 1) };
+  const limit = readCount(spec['limit'], `limit of limit '${name}'`, 1);
+  const periodMs = lengthMs(spec['period']);
+  if (periodMs < 1) throw new RangeError(`the period of limit '${name}' must be 1 ms or more`);
+  return {
+    limit,
+    periodMs,
+    burst: spec['burst'] === undefined ? limit : readCount(spec['burst'], `burst of limit '${name}'`, 1),
+  };
+}
+
+/** @throws RangeError */
+export function readCount(value: unknown, what: string, least: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > 0xffffffff) {
+    throw new RangeError(`${what} must be a whole number from ${least}, not ${shown(value)}`);
+  }
+  return value;
+}
+
+/** A length or a point of time, as a time. @throws RangeError */
+export function fromNow(value: unknown, nowMs: number): number {
+  return Object.prototype.toString.call(value) === '[object Date]' ? (value as Date).getTime() : nowMs + toMs(value);
+}

@@ -1,0 +1,182 @@
+/**
+ * One submission of a task: what a caller gives, read, checked and packed.
+ */
+import { toMs, toTimeMs } from '../duration.js';
+import { checkText, knownOptions, shown } from '../options.js';
+import { lengthMs, readLimits, readPriority, readRetry, type LimitUse, type TaskDefinition } from './definition.js';
+import { FIELD, packRetry, PART } from './packing.js';
+import { fromNow, type TaskSettings } from './settings.js';
+
+/** Options of `enqueue`, as callers give them. */
+export interface EnqueueOptions {
+  readonly [option: string]: unknown;
+}
+
+/** A condition on how another task ends. */
+export interface Edge {
+  readonly kind: 'edge';
+  readonly run: string;
+  readonly on: 'success' | 'complete' | 'failure';
+}
+
+const OPTIONS = [
+  'queue',
+  'priority',
+  'delay',
+  'runAt',
+  'deadline',
+  'expires',
+  'reserve',
+  'tenant',
+  'orderKey',
+  'after',
+  'limits',
+  'tags',
+  'key',
+  'dedupe',
+  'retry',
+  'timeout',
+  'durationHint',
+];
+const CONDITIONS = ['success', 'complete', 'failure'];
+const ON_MISS = ['late', 'skip', 'fail'];
+
+/** Holds when the task ended `completed`. The same as giving the task itself. */
+export function onSuccess(run: unknown): Edge {
+  return edge(run, 'success');
+}
+
+/** Holds when the task ended, however it ended. */
+export function onComplete(run: unknown): Edge {
+  return edge(run, 'complete');
+}
+
+/** Holds when the task ended `failed` or `dead`. */
+export function onFailure(run: unknown): Edge {
+  return edge(run, 'failure');
+}
+
+function edge(run: unknown, on: Edge['on']): Edge {
+  return Object.freeze({ kind: 'edge', run: refOf(run), on });
+}
+
+/** Packs a submission. `payload`: the input, encoded. @throws TypeError, RangeError */
+export function packSubmission(
+  definition: TaskDefinition,
+  input: unknown,
+  payload: string,
+  options: EnqueueOptions | undefined,
+  settings: TaskSettings,
+  nowMs: number,
+): string {
+  const { policy } = definition;
+  if (options !== undefined) knownOptions(options, OPTIONS, 'engine.enqueue');
+  const given = options ?? {};
+  const queue = given['queue'] ?? policy.queue;
+  checkText(queue, 'queue');
+  let row = queue + FIELD + definition.name + FIELD + payload;
+  const add = (letter: string, value: string | number): void => {
+    row += FIELD + letter + value;
+  };
+  const priority = given['priority'] === undefined ? policy.priority : readPriority(given['priority']);
+  if (priority !== 2) add('p', priority);
+  const retry = given['retry'] === undefined ? policy.retry : readRetry(given['retry']);
+  if (retry !== undefined) add('R', packRetry(retry));
+  const timeoutMs = given['timeout'] === undefined ? policy.timeoutMs : lengthMs(given['timeout']);
+  if (timeoutMs !== undefined) add('T', timeoutMs);
+  const estimateMs = given['durationHint'] === undefined ? policy.estimateMs : lengthMs(given['durationHint']);
+  if (estimateMs !== undefined) add('e', estimateMs);
+  const rate = settings.rates.get(queue);
+  if (rate !== undefined) add('l', `1${PART}${rate}`);
+  for (const use of policy.limits) add('l', packUse(use, input));
+  if (options !== undefined) packOptions(given, add, nowMs);
+  return row;
+}
+
+function packUse({ name, amount, key }: LimitUse, input: unknown): string {
+  if (key === undefined) return `${amount}${PART}${name}`;
+  const value: unknown = typeof key === 'function' ? key(input) : key;
+  const text = typeof value === 'number' ? String(value) : value;
+  checkText(text, `the key of limit '${name}'`);
+  return `${amount}${PART}${name}${PART}${text}`;
+}
+
+function packOptions(
+  given: EnqueueOptions,
+  add: (letter: string, value: string | number) => void,
+  nowMs: number,
+): void {
+  const { delay, runAt, deadline, expires, reserve, tags, dedupe } = given;
+  if (delay !== undefined && runAt !== undefined) throw new TypeError('give delay or runAt, not both');
+  for (const [letter, name] of [
+    ['k', 'key'],
+    ['t', 'tenant'],
+    ['o', 'orderKey'],
+  ] as const) {
+    const text = given[name];
+    if (text === undefined) continue;
+    checkText(text, name);
+    add(letter, text);
+  }
+  if (delay !== undefined) add('n', nowMs + toMs(delay));
+  else if (runAt !== undefined) add('n', toTimeMs(runAt));
+  if (deadline !== undefined) add('d', fromNow(deadline, nowMs));
+  if (expires !== undefined) add('x', fromNow(expires, nowMs));
+  if (reserve !== undefined) add('r', packReserve(reserve));
+  if (dedupe !== undefined) add('D', packDedupe(dedupe));
+  for (const parent of listOf(given['after'], 'after')) add('a', packParent(parent));
+  for (const use of readLimits(given['limits'], false)) add('l', packUse(use, undefined));
+  for (const [name, value] of Object.entries(tags ?? {})) {
+    checkText(name, 'the name of a tag');
+    checkText(value, `tag '${name}'`);
+    add('g', `${name}${PART}${value}`);
+  }
+}
+
+function packReserve(reserve: unknown): string {
+  knownOptions(reserve, ['tolerance', 'onMiss'], 'reserve');
+  const { tolerance = 1000, onMiss = 'late' } = reserve as { tolerance?: unknown; onMiss?: unknown };
+  const code = ON_MISS.indexOf(onMiss as string);
+  if (code < 0) throw new RangeError(`reserve.onMiss must be one of ${ON_MISS.join(', ')}, not ${shown(onMiss)}`);
+  return `${lengthMs(tolerance)}${PART}${code}`;
+}
+
+function packDedupe(dedupe: unknown): string {
+  knownOptions(dedupe, ['mode', 'scope', 'window', 'maxWait'], 'dedupe');
+  const { mode = 'skip', scope = 'live', window, maxWait } = dedupe as { readonly [option: string]: unknown };
+  if (!['skip', 'replace', 'rerun', 'error', 'debounce', 'throttle'].includes(mode as string)) {
+    throw new RangeError(`dedupe.mode cannot be ${shown(mode)}`);
+  }
+  if (!['pending', 'live', 'retained'].includes(scope as string)) {
+    throw new RangeError(`dedupe.scope must be pending, live or retained, not ${shown(scope)}`);
+  }
+  const hasWindow = mode === 'debounce' || mode === 'throttle';
+  if (hasWindow !== (window !== undefined)) {
+    throw new TypeError(
+      hasWindow ? `dedupe.mode '${String(mode)}' needs a window` : 'dedupe.window is for debounce and throttle',
+    );
+  }
+  const windowMs = window === undefined ? '' : lengthMs(window);
+  return [mode, windowMs, maxWait === undefined ? '' : lengthMs(maxWait), scope].join(PART);
+}
+
+function packParent(parent: unknown): string {
+  const given = parent as Partial<Edge> | null;
+  const isEdge = typeof given === 'object' && given?.kind === 'edge';
+  const on = isEdge ? CONDITIONS.indexOf(String(given.on)) : 0;
+  return `${on}${PART}${isEdge ? refOf(given.run) : refOf(parent)}`;
+}
+
+function refOf(run: unknown): string {
+  const given = run as { readonly kind?: unknown; readonly id?: unknown } | null | undefined;
+  const id = typeof run === 'string' ? run : given?.kind === 'task' ? given.id : undefined;
+  if (id === undefined) throw new TypeError(`a task is named by its handle, its id or its key, not by ${shown(run)}`);
+  checkText(id, 'the id or key of a task');
+  return id;
+}
+
+function listOf(value: unknown, what: string): readonly unknown[] {
+  if (value === undefined) return [];
+  if (!Array.isArray(value)) throw new TypeError(`${what} must be an array`);
+  return value;
+}

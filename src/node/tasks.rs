@@ -1,0 +1,119 @@
+//! Verbs of tasks, queues and limits.
+
+use super::export::{Fault, Shared, export};
+use super::task_texts::{filter, limit, outcomes, submissions, task_no};
+use crate::engine::Class;
+use napi::Env;
+use napi::bindgen_prelude::Object;
+use std::rc::Rc;
+
+/// Adds the verbs of tasks.
+pub(super) fn export_tasks(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
+    let shared = Rc::clone(engine);
+    export(env, object, "enqueueTasks", move |call| {
+        let text: String = call.get(1)?;
+        Ok(shared.borrow_mut().enqueue(call.get(0)?, &submissions(&text)?)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "taskOutcomes", move |call| {
+        let text: String = call.get(0)?;
+        shared.borrow_mut().task_outcomes(outcomes(&text)?.into_iter());
+        Ok(())
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "taskInfo", move |call| Ok(shared.borrow().task_info(task_no(&call.get::<String>(0)?)?)))?;
+    let shared = Rc::clone(engine);
+    export(env, object, "taskParents", move |call| {
+        Ok(shared.borrow().task_parents(task_no(&call.get::<String>(0)?)?))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "taskKey", move |call| Ok(shared.borrow().task_key(task_no(&call.get::<String>(0)?)?)))?;
+    let shared = Rc::clone(engine);
+    export(env, object, "drainTasks", move |_| {
+        shared.borrow_mut().drain_tasks();
+        Ok(())
+    })?;
+    export_one(env, object, engine)?;
+    export_many(env, object, engine)?;
+    export_queues(env, object, engine)
+}
+
+fn export_one(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
+    let shared = Rc::clone(engine);
+    export(env, object, "taskResult", move |call| {
+        Ok(shared.borrow_mut().task_result(call.get(0)?, &call.get::<String>(1)?)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "describeTask", move |call| {
+        Ok(shared.borrow_mut().describe_task(call.get(0)?, &call.get::<String>(1)?)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "explainTask", move |call| {
+        Ok(shared.borrow_mut().explain_task(call.get(0)?, &call.get::<String>(1)?)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "cancelTask", move |call| {
+        let (task, reason) = (call.get::<String>(1)?, call.get::<String>(2)?);
+        Ok(shared.borrow_mut().cancel_task(call.get(0)?, &task, &reason)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "retryTask", move |call| {
+        Ok(shared.borrow_mut().retry_task(call.get(0)?, &call.get::<String>(1)?)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "reprioritizeTask", move |call| {
+        let (task, class) = (call.get::<String>(1)?, call.get::<u32>(2)?);
+        let class = u8::try_from(class).ok().and_then(Class::from_code);
+        let class = class.ok_or_else(|| Fault::bad_input("there is no such class of priority"))?;
+        Ok(shared.borrow_mut().reprioritize_task(call.get(0)?, &task, class)?)
+    })
+}
+
+fn export_many(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
+    let shared = Rc::clone(engine);
+    export(env, object, "listTasks", move |call| {
+        let filter = filter(&call.get::<String>(1)?)?;
+        let (after, limit) = (call.get::<f64>(2)? as u64, call.get::<u32>(3)? as usize);
+        Ok(shared.borrow_mut().list_tasks(call.get(0)?, &filter, after, limit)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "countTasks", move |call| {
+        Ok(shared.borrow_mut().count_tasks(call.get(0)?, &filter(&call.get::<String>(1)?)?)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "cancelTasks", move |call| {
+        let (filter, reason) = (filter(&call.get::<String>(1)?)?, call.get::<String>(2)?);
+        Ok(shared.borrow_mut().cancel_tasks(call.get(0)?, &filter, &reason)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "retryTasks", move |call| {
+        Ok(shared.borrow_mut().retry_tasks(call.get(0)?, &filter(&call.get::<String>(1)?)?)?)
+    })
+}
+
+fn export_queues(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
+    let shared = Rc::clone(engine);
+    export(env, object, "pauseQueue", move |call| {
+        let (queue, is_paused) = (call.get::<String>(1)?, call.get::<u32>(2)? != 0);
+        Ok(shared.borrow_mut().pause_queue(call.get(0)?, &queue, is_paused)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "resizeQueue", move |call| {
+        let (queue, concurrency) = (call.get::<String>(1)?, call.get::<u32>(2)?);
+        Ok(shared.borrow_mut().resize_queue(call.get(0)?, &queue, concurrency)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "queueStats", move |call| {
+        Ok(shared.borrow_mut().queue_stats(call.get(0)?, &call.get::<String>(1)?)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "setLimit", move |call| {
+        let (name, spec) = (call.get::<String>(1)?, limit(&call.get::<String>(2)?)?);
+        Ok(shared.borrow_mut().set_limit(call.get(0)?, &name, spec)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "limitUsage", move |call| {
+        let (name, key) = (call.get::<String>(1)?, call.optional_text(2)?);
+        Ok(shared.borrow_mut().limit_usage(call.get(0)?, &name, key.as_deref())?)
+    })
+}

@@ -1,0 +1,380 @@
+//! Drives the task scheduler: behind one lock of the group, with its records in the shared log.
+//!
+//! Whoever has a command runs the engine under the lock. What it says is appended and, save what need not wait, held by
+//! LSN until that is durable (law 1). When something falls due is left to whoever ticks, as for shards: an idle
+//! scheduler wakes nobody. It does not know what payloads mean, nor how answers are written.
+
+use super::cell::Token;
+use super::held::Held;
+use crate::machine::Sink;
+use crate::record::{AttemptEnd, Lsn, Outcome, TaskNo, TaskSpec};
+use crate::scheduler::{
+    AbortReason, Answer, AttemptNote, Config, ConfigError, Dedupe, Engine, Lease, Output, Refusal, RestoreError,
+    Status, Submitted, SubmitterNo, Warning,
+};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, Ordering};
+
+/// What the host is told of tasks. All but aborts and warnings waited for the disk.
+#[derive(Debug)]
+pub enum TaskEvent {
+    /// What was asked for is recorded.
+    Ack(Token),
+    /// The answer to a question.
+    Reply(Token, String),
+    /// A refusal that rests on what is recorded, or on what is not: a code of the host's, and why.
+    Refuse(Token, &'static str, String),
+    /// What became of submissions, in their order.
+    Submitted(Token, Vec<Result<Answer, Refusal>>),
+    /// How a task ended, for a request that waits for it.
+    Result(Token, Box<TaskEnd>),
+    /// The function of a task is to run.
+    Dispatch {
+        /// The task.
+        task: TaskNo,
+        /// The right to end the attempt.
+        lease: Lease,
+        /// Counted from 1.
+        attempt: u32,
+    },
+    /// An attempt is to be given up.
+    Abort(Lease, AbortReason),
+    /// A task ended, for listeners.
+    Ended(Box<TaskEnd>),
+    /// An attempt of a task ended and another one follows, for listeners.
+    Retrying {
+        /// The task.
+        task: TaskNo,
+        /// The attempt that ended.
+        attempt: u32,
+        /// Why it ended.
+        end: AttemptEnd,
+    },
+    /// Something that nobody asked for and somebody should know.
+    Warning(Warning),
+}
+
+/// How a task ended.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "the names say what they are")]
+pub struct TaskEnd {
+    pub task: TaskNo,
+    pub kind: Box<str>,
+    pub outcome: Outcome,
+    /// Attempts that began.
+    pub attempts: u32,
+    /// What it returned, threw last, or was cancelled for.
+    pub payload: Box<[u8]>,
+    /// Attempts that others followed, the newest ones.
+    pub history: Vec<AttemptNote>,
+}
+
+/// Submissions that are answered together.
+#[derive(Debug)]
+struct Batch {
+    token: Token,
+    answers: Vec<Option<Result<Answer, Refusal>>>,
+    missing: usize,
+}
+
+/// What attempts say of themselves while they run. In memory only.
+#[derive(Debug, Default)]
+struct Saying {
+    progress: Box<[u8]>,
+    heartbeat: Box<[u8]>,
+}
+
+/// The scheduler as the group keeps it, behind its lock.
+pub struct TaskCell {
+    /// Its state.
+    pub engine: Engine,
+    /// For the host, in order.
+    pub events: VecDeque<TaskEvent>,
+    /// Whether ends and retries are told to listeners.
+    pub has_listeners: bool,
+    held: Held<TaskEvent>,
+    /// The newest record of the scheduler.
+    last: Lsn,
+    waiters: BTreeMap<TaskNo, Vec<Token>>,
+    batches: BTreeMap<u64, Batch>,
+    next_batch: u64,
+    /// Which place in which batch a submission that waits for room has.
+    submitters: BTreeMap<SubmitterNo, (u64, usize)>,
+    sayings: BTreeMap<TaskNo, Saying>,
+}
+
+/// What a verb works with: the time, and where records go.
+pub struct TaskWork<'a> {
+    /// Now, in ms since 1970.
+    pub now_ms: i64,
+    /// Takes the records of the scheduler.
+    pub log: &'a mut dyn Sink,
+}
+
+/// The scheduler of a group, and what others look at without its lock.
+pub(super) struct Tasks {
+    cell: Mutex<TaskCell>,
+    has_events: AtomicBool,
+    wanted: AtomicU64,
+    due_ms: AtomicI64,
+}
+
+/// Openings in this process: leases of an earlier one never match.
+static EPOCH: AtomicU16 = AtomicU16::new(0);
+
+impl Tasks {
+    pub(super) fn new(config: Config) -> Result<Tasks, ConfigError> {
+        let epoch = EPOCH.fetch_add(1, Ordering::Relaxed);
+        Ok(Tasks {
+            cell: Mutex::new(TaskCell::new(Engine::new(Config { epoch, ..config })?)),
+            has_events: AtomicBool::new(false),
+            wanted: AtomicU64::new(u64::MAX),
+            due_ms: AtomicI64::new(i64::MAX),
+        })
+    }
+
+    /// Takes the next record back, before [`Tasks::recover`].
+    pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        self.cell.get_mut().engine.restore(bytes)
+    }
+
+    /// Goes on after the last record.
+    pub(super) fn recover(&self, work: TaskWork<'_>, was_clean: bool) {
+        self.with(work, |cell, work| cell.engine.recover(work.now_ms, was_clean));
+    }
+
+    /// Does a piece of work under the lock, and what follows from it.
+    pub(super) fn with<R>(&self, mut work: TaskWork<'_>, act: impl FnOnce(&mut TaskCell, &mut TaskWork<'_>) -> R) -> R {
+        let mut cell = self.cell.lock();
+        let result = act(&mut cell, &mut work);
+        cell.commit(&mut work);
+        self.has_events.store(!cell.events.is_empty(), Ordering::Release);
+        self.wanted.store(cell.held.first().map_or(u64::MAX, |lsn| lsn.0), Ordering::Release);
+        self.due_ms.store(cell.engine.next_wake_ms().unwrap_or(i64::MAX), Ordering::Release);
+        result
+    }
+
+    /// Does what is due and releases what is durable, then hands the cell to `take`, which takes its events.
+    pub(super) fn tick(&self, work: TaskWork<'_>, durable: Lsn, take: impl FnOnce(&mut TaskCell)) {
+        self.with(work, |cell, work| {
+            if cell.engine.next_wake_ms().is_some_and(|due_ms| due_ms <= work.now_ms) {
+                cell.engine.handle_time(work.now_ms);
+                cell.commit(work);
+            }
+            while let Some(event) = cell.held.release(durable) {
+                cell.events.push_back(event);
+            }
+            take(cell);
+        });
+    }
+
+    /// Whether [`Tasks::tick`] has something to do.
+    pub(super) fn needs_tick(&self, durable: Lsn, now_ms: impl FnOnce() -> i64) -> bool {
+        self.has_events.load(Ordering::Acquire)
+            || self.wanted.load(Ordering::Acquire) <= durable.0
+            || self.due_ms().is_some_and(|due_ms| due_ms <= now_ms())
+    }
+
+    /// When something falls due, in ms since 1970.
+    pub(super) fn due_ms(&self) -> Option<i64> {
+        let due_ms = self.due_ms.load(Ordering::Acquire);
+        (due_ms != i64::MAX).then_some(due_ms)
+    }
+
+    /// The lowest LSN that something held back waits for; `u64::MAX`: none.
+    pub(super) fn wanted(&self) -> u64 {
+        self.wanted.load(Ordering::Acquire)
+    }
+}
+
+impl TaskCell {
+    fn new(engine: Engine) -> TaskCell {
+        TaskCell {
+            engine,
+            events: VecDeque::new(),
+            has_listeners: false,
+            held: Held::default(),
+            last: Lsn::NONE,
+            waiters: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            next_batch: 0,
+            submitters: BTreeMap::new(),
+            sayings: BTreeMap::new(),
+        }
+    }
+
+    /// Tells something once all that the scheduler has recorded is durable: what it rests on, and what it says is not.
+    pub fn tell(&mut self, work: &mut TaskWork<'_>, event: TaskEvent) {
+        self.commit(work);
+        self.held.hold(self.last, event);
+    }
+
+    /// Submits tasks, each for itself, in order; [`TaskEvent::Submitted`] follows once all are decided.
+    pub fn submit<'a>(
+        &mut self,
+        work: &mut TaskWork<'_>,
+        token: Token,
+        submissions: impl Iterator<Item = &'a (TaskSpec<'a>, Dedupe)>,
+    ) {
+        let number = self.next_batch;
+        self.next_batch += 1;
+        let mut batch = Batch { token, answers: Vec::new(), missing: 0 };
+        for (place, (spec, dedupe)) in submissions.enumerate() {
+            batch.answers.push(match self.engine.handle_submit(work.now_ms, spec, *dedupe) {
+                Ok(Submitted::Now(answer)) => Some(Ok(answer)),
+                Err(refusal) => Some(Err(refusal)),
+                Ok(Submitted::Waits(submitter)) => {
+                    batch.missing += 1;
+                    self.submitters.insert(submitter, (number, place));
+                    None
+                }
+            });
+        }
+        let is_decided = batch.missing == 0;
+        self.batches.insert(number, batch);
+        self.commit(work);
+        if is_decided {
+            self.answer(number);
+        }
+    }
+
+    /// A request waits for the end of a task: answered when that is durable, also if it has ended already. `false`: the
+    /// task is not known.
+    pub fn await_end(&mut self, work: &mut TaskWork<'_>, task: TaskNo, token: Token) -> bool {
+        let Some(view) = self.engine.task(task) else { return false };
+        if matches!(view.status, Status::Ended(_)) {
+            let end = self.end_of(task);
+            self.tell(work, TaskEvent::Result(token, end));
+        } else {
+            self.waiters.entry(task).or_default().push(token);
+        }
+        true
+    }
+
+    /// A request is not waited for any more.
+    pub fn forget(&mut self, token: Token) {
+        self.waiters.retain(|_, tokens| {
+            tokens.retain(|waiting| *waiting != token);
+            !tokens.is_empty()
+        });
+        self.held
+            .retain(|event| !matches!(event, TaskEvent::Result(held, _) | TaskEvent::Reply(held, _) if *held == token));
+    }
+
+    /// How far an attempt says that it is. `false`: it counts no more.
+    pub fn set_progress(&mut self, lease: Lease, progress: &[u8]) -> bool {
+        let Some(task) = self.engine.task_of(lease) else { return false };
+        self.sayings.entry(task).or_default().progress = progress.into();
+        true
+    }
+
+    /// An attempt lives; what it says of itself is for the next one. `false`: it counts no more.
+    pub fn heartbeat(&mut self, now_ms: i64, lease: Lease, details: Option<&[u8]>) -> bool {
+        if let (Some(task), Some(details)) = (self.engine.task_of(lease), details) {
+            self.sayings.entry(task).or_default().heartbeat = details.into();
+        }
+        self.engine.handle_heartbeat(now_ms, lease)
+    }
+
+    /// What attempts of a task said last of how far they are; empty: nothing.
+    #[must_use]
+    pub fn progress(&self, task: TaskNo) -> &[u8] {
+        self.sayings.get(&task).map_or(&[], |saying| &saying.progress)
+    }
+
+    /// What the last heartbeat of a task's attempts carried; empty: nothing.
+    #[must_use]
+    pub fn last_heartbeat(&self, task: TaskNo) -> &[u8] {
+        self.sayings.get(&task).map_or(&[], |saying| &saying.heartbeat)
+    }
+
+    /// Appends what the engine recorded, and holds or passes on what it says.
+    fn commit(&mut self, work: &mut TaskWork<'_>) {
+        while let Some(record) = self.engine.poll_record() {
+            self.last = work.log.append(record);
+        }
+        while let Some(output) = self.engine.poll_output() {
+            self.route(output);
+        }
+    }
+
+    fn route(&mut self, output: Output) {
+        match output {
+            Output::Dispatch { task, lease, attempt, .. } => {
+                self.held.hold(self.last, TaskEvent::Dispatch { task, lease, attempt });
+            }
+            Output::Abort { lease, reason, .. } => self.events.push_back(TaskEvent::Abort(lease, reason)),
+            Output::Changed { task, status: Status::Ended(_), .. } => self.ended(task),
+            Output::Changed { task, status: Status::Retrying, attempt, end: Some(end), .. } => {
+                if self.has_listeners {
+                    self.held.hold(self.last, TaskEvent::Retrying { task, attempt, end });
+                }
+            }
+            Output::Changed { .. } => {}
+            Output::Admitted { submitter, result } => self.admitted(submitter, result),
+            // No step of a workflow asks the scheduler for limits yet.
+            Output::Granted(_) => {}
+            Output::Warning(warning) => self.events.push_back(TaskEvent::Warning(warning)),
+        }
+    }
+
+    fn ended(&mut self, task: TaskNo) {
+        self.sayings.remove(&task);
+        for token in self.waiters.remove(&task).into_iter().flatten() {
+            let end = self.end_of(task);
+            self.held.hold(self.last, TaskEvent::Result(token, end));
+        }
+        if self.has_listeners {
+            let end = self.end_of(task);
+            self.held.hold(self.last, TaskEvent::Ended(end));
+        }
+    }
+
+    fn end_of(&self, task: TaskNo) -> Box<TaskEnd> {
+        let gone = || TaskEnd {
+            task,
+            kind: "".into(),
+            outcome: Outcome::Failed,
+            attempts: 0,
+            payload: b"it ended and was forgotten before this could be told; raise what is remembered"
+                .as_slice()
+                .into(),
+            history: Vec::new(),
+        };
+        Box::new(self.engine.task(task).map_or_else(gone, |view| TaskEnd {
+            task,
+            kind: view.kind.into(),
+            outcome: match view.status {
+                Status::Ended(outcome) => outcome,
+                _ => Outcome::Failed,
+            },
+            attempts: view.attempts,
+            payload: if view.status == Status::Ended(Outcome::Completed) {
+                view.payload.into()
+            } else {
+                view.failure.into()
+            },
+            history: view.history.to_vec(),
+        }))
+    }
+
+    fn admitted(&mut self, submitter: SubmitterNo, result: Result<Vec<Answer>, Refusal>) {
+        let Some((number, place)) = self.submitters.remove(&submitter) else { return };
+        let Some(batch) = self.batches.get_mut(&number) else { return };
+        let answer = result.map(|answers| answers[0]);
+        if let Some(open) = batch.answers.get_mut(place) {
+            *open = Some(answer);
+        }
+        batch.missing -= 1;
+        if batch.missing == 0 {
+            self.answer(number);
+        }
+    }
+
+    fn answer(&mut self, number: u64) {
+        let Some(batch) = self.batches.remove(&number) else { return };
+        let answers = batch.answers.into_iter().flatten().collect();
+        self.held.hold(self.last, TaskEvent::Submitted(batch.token, answers));
+    }
+}
