@@ -26,6 +26,11 @@ pub enum EventKind {
     /// For listeners. b: 1 completed, 2 ended otherwise, 3 stuck; also without one: 4 a journal has come to half of a
     /// bound. Text: id, run id, type, status, then the payload, the message, or why it is stuck in seven fields.
     Notice = 11,
+    /// To whoever opened the group: a part is blocked, or works again. a: its number, b: 1 blocked, 0 not. Text: for how
+    /// long, in ms; id, run id and type of the run that it entered last.
+    Blocked = 12,
+    /// Somebody asks the code of a run. a: token of the answer, b: slot. Text: name of the query, input.
+    Ask = 13,
 }
 
 /// One thing that happened. What `a`, `b` and `text` are depends on the kind; fields of a text are joined by U+001F.

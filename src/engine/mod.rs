@@ -10,6 +10,7 @@ mod events;
 mod foreign;
 mod host;
 mod keys;
+mod parts;
 mod reads;
 mod rewind;
 mod rows;
@@ -25,6 +26,7 @@ pub use events::{Event, EventKind, Events, FIELD, ROW};
 pub use foreign::{ForeignEngine, Run};
 pub use host::{Completed, Slot, StepAnswer};
 pub use keys::idempotency_key;
+pub use parts::Joinable;
 pub use rewind::Past;
 
 pub use crate::log::MemoryStorage;
@@ -32,4 +34,4 @@ pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Mark
 pub use crate::record::{
     ChildSpec, IdConflict, IdReuse, Lsn, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
 };
-pub use crate::runtime::{Clock, FlushMode, Relay, Token};
+pub use crate::runtime::{Clock, FlushMode, Place, Relay, Token};

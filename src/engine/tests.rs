@@ -57,7 +57,12 @@ impl Rig {
                     self.run(slot);
                 }
                 EventKind::Wake => self.run(slot),
-                EventKind::Attempt | EventKind::Timeout | EventKind::Ended | EventKind::Notice => {}
+                EventKind::Attempt
+                | EventKind::Timeout
+                | EventKind::Ended
+                | EventKind::Notice
+                | EventKind::Blocked
+                | EventKind::Ask => {}
                 EventKind::Ack | EventKind::Reply | EventKind::Refuse | EventKind::Result | EventKind::Failed => {
                     self.told.push(event);
                 }

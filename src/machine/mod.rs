@@ -17,6 +17,7 @@ mod apply;
 mod attempts;
 mod code;
 mod commands;
+mod handover;
 mod journal;
 mod journal_bounds;
 mod limits;

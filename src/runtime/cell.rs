@@ -1,12 +1,13 @@
 //! A shard with what surrounds it while it runs: what it holds back for the disk, what it has to tell its host.
 
-use super::held::Held;
+use super::outputs::Outputs;
+use super::places::{Place, Right};
 use super::resend::Resends;
 use crate::machine::{Effect, RunIx, Shard};
 use crate::record::{Lsn, Seq, ShardId, Status};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Names an outstanding request; chosen by the host.
+/// Names an outstanding request; chosen by the host, within those of its place: see [`Place::first_token`].
 pub type Token = u32;
 
 /// What waits for the disk.
@@ -24,6 +25,8 @@ pub enum Output {
     Attempt(RunIx, Seq, Lsn),
     /// A run ended, for listeners.
     Notice(RunIx),
+    /// A run is stuck, for listeners.
+    Stuck(RunIx),
     /// The journal of a run has come to half of one of its bounds.
     JournalHalf(RunIx),
     /// A message has its record: its sender may forget it.
@@ -37,6 +40,23 @@ pub enum Output {
     Remote(crate::machine::Message),
 }
 
+impl Output {
+    /// The request that it answers; `None`: it is for the shard's code, for listeners, or for another shard.
+    pub(super) fn token(&self) -> Option<Token> {
+        match self {
+            Output::Ack(token) | Output::Reply(token, _) | Output::Refuse(token, _) | Output::Result(token, ..) => {
+                Some(*token)
+            }
+            Output::Attempt(..)
+            | Output::Notice(_)
+            | Output::Stuck(_)
+            | Output::JournalHalf(_)
+            | Output::Applied { .. }
+            | Output::Remote(_) => None,
+        }
+    }
+}
+
 /// What the host of the shard's code has to do, or is told.
 #[derive(Debug)]
 pub enum HostEvent {
@@ -48,20 +68,19 @@ pub enum HostEvent {
     Overdue(RunIx, Seq, u32, bool),
     /// The run's code is to be dropped: it ended from outside, or is tried anew.
     Dropped(RunIx),
-    /// The run is stuck from now on.
-    Stuck(RunIx),
-    /// A request is recorded and durable.
-    Ack(Token),
-    /// The answer to a request.
-    Reply(Token, String),
-    /// A request is refused.
-    Refuse(Token, String),
-    /// How a run ended.
-    Result(Token, Status, Box<[u8]>),
-    /// A run ended, durably.
-    Ended(RunIx),
     /// The journal of a run has come to half of one of its bounds.
     JournalHalf(RunIx),
+}
+
+/// A question to the code of a run, from another thread.
+#[derive(Debug)]
+pub struct Question {
+    /// The run.
+    pub run: RunIx,
+    /// Name of the query.
+    pub name: Box<str>,
+    /// Its encoded input; empty: none.
+    pub input: Box<str>,
 }
 
 /// A shard as the group keeps it, behind its lock.
@@ -70,7 +89,9 @@ pub struct ShardCell {
     /// Its state.
     pub shard: Shard,
     /// What waits for the disk.
-    pub held: Held<Output>,
+    pub held: Outputs,
+    /// Who may run the code of its runs.
+    pub holder: Right,
     /// What a piece of work asked for; empty between two of them, kept to save the allocation.
     pub(super) effects: Vec<Effect>,
     /// For the host, in order.
@@ -79,22 +100,29 @@ pub struct ShardCell {
     pub to_load: VecDeque<RunIx>,
     /// Requests that wait for the end of a run.
     pub waiters: BTreeMap<RunIx, Vec<Token>>,
-    /// Whether ends of runs are told to listeners.
-    pub has_listeners: bool,
+    /// Questions to the code of runs, until they are answered, by the token that the answer goes to.
+    pub questions: BTreeMap<Token, Question>,
+    /// Those that the code has not been told of, in order.
+    pub asks: VecDeque<Token>,
+    /// Places that are told of ends of runs and of stuck ones.
+    pub listeners: Vec<Place>,
     /// When messages to other processes are sent again.
     pub(super) resends: Resends,
 }
 
 impl ShardCell {
-    pub(super) fn new(shard: Shard) -> Self {
+    pub(super) fn new(shard: Shard, places: usize) -> Self {
         ShardCell {
             shard,
-            held: Held::default(),
+            held: Outputs::for_places(places),
+            holder: Right::NOBODY,
             effects: Vec::new(),
             events: VecDeque::new(),
             to_load: VecDeque::new(),
             waiters: BTreeMap::new(),
-            has_listeners: false,
+            questions: BTreeMap::new(),
+            asks: VecDeque::new(),
+            listeners: Vec::new(),
             resends: Resends::default(),
         }
     }
@@ -113,10 +141,28 @@ impl ShardCell {
             tokens.retain(|waiting| *waiting != token);
             !tokens.is_empty()
         });
-        self.held.retain(|output| {
-            !matches!(output, Output::Result(held, ..) | Output::Reply(held, _) | Output::Refuse(held, _)
-                | Output::Ack(held) if *held == token)
+        self.held.forget(token);
+        self.questions.remove(&token);
+    }
+
+    /// Nobody at a place waits for anything any more.
+    pub(super) fn forget_place(&mut self, place: Place) {
+        self.waiters.retain(|_, tokens| {
+            tokens.retain(|token| Place::of(*token) != place);
+            !tokens.is_empty()
         });
+        self.held.forget_place(place);
+        self.questions.retain(|token, _| Place::of(*token) != place);
+        self.listeners.retain(|listener| *listener != place);
+    }
+
+    /// The thread that had the code of its runs has it no more: it is asked for again, for whoever holds it next.
+    pub(super) fn change_holder(&mut self, holder: Right, effects: &mut Vec<Effect>) {
+        self.holder = holder;
+        self.events.retain(|event| matches!(event, HostEvent::JournalHalf(_)));
+        self.asks = self.questions.keys().copied().collect();
+        self.held.forget_attempts();
+        self.shard.lose_code(effects);
     }
 
     pub(super) fn run_ended(&mut self, run: RunIx) {
@@ -124,8 +170,8 @@ impl ShardCell {
         for token in self.waiters.remove(&run).into_iter().flatten() {
             self.held.hold(lsn, Output::Result(token, status, payload.into()));
         }
-        if self.has_listeners {
-            self.held.hold(lsn, Output::Notice(run));
+        for listener in self.listeners.iter().copied() {
+            self.held.hold_for(listener, lsn, Output::Notice(run));
         }
     }
 }

@@ -3,6 +3,8 @@
 use super::cell::{HostEvent, Output, ShardCell};
 use super::clock::Clock;
 use super::flusher::{FlushMode, Flusher};
+use super::parts::{Parts, WORKERS_MAX};
+use super::places::{Place, Places, Right};
 use super::resend::RESEND_BATCH;
 use crate::log::{Log, LogError, LogOptions, LogState, Storage};
 use crate::machine::{Effect, Limits, Message, Shard, Sink, Work};
@@ -22,6 +24,8 @@ pub struct GroupOptions {
     pub log: LogOptions,
     /// Shards of a new directory. An existing one keeps its own count.
     pub shards: u16,
+    /// Threads that run the code of its shards, besides whoever opens it; 0: the opener runs it itself.
+    pub workers: u16,
     /// Where the time comes from.
     pub clock: Clock,
     /// Where the log is written; `None`: chosen from the cores.
@@ -91,23 +95,32 @@ impl From<LogError> for GroupError {
 }
 
 /// What other threads and ticks look at without the shard's lock.
-struct Gauge {
+#[repr(align(128))]
+pub(super) struct Gauge {
     /// It has events, loads or releasable outputs that a tick has not seen.
     is_dirty: AtomicBool,
-    /// The LSN that the first held output waits for; `u64::MAX`: none.
+    /// The LSN that the first output for its code waits for; `u64::MAX`: none.
     wanted: AtomicU64,
     /// When something falls due, in ms since 1970; `i64::MAX`: never.
-    due_ms: AtomicI64,
+    pub(super) due_ms: AtomicI64,
     open_runs: AtomicUsize,
+    /// Its newest record.
+    pub(super) last: AtomicU64,
+    /// Who may run its code; the truth is in the cell.
+    pub(super) holder: AtomicU64,
+    /// By place: what the first answer for it waits for; `u64::MAX`: there is none.
+    pub(super) answers: Box<[AtomicU64]>,
 }
 
 /// The group.
 pub struct Group {
-    log: Arc<Log>,
+    pub(super) log: Arc<Log>,
     shards: Vec<Mutex<ShardCell>>,
-    gauges: Vec<Gauge>,
+    pub(super) gauges: Vec<Gauge>,
+    pub(super) places: Arc<Places>,
+    pub(super) parts: Parts,
     clock: Clock,
-    flusher: Arc<Flusher>,
+    pub(super) flusher: Arc<Flusher>,
     relay: Option<Arc<dyn Relay>>,
     /// Numbers for records that a poisoned log did not take: nothing rests on them, nothing is released for them.
     void: AtomicU64,
@@ -140,9 +153,13 @@ const VOID: u64 = 1 << 52;
 impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
-        let GroupOptions { storage, log: mut log_options, shards, clock, flush, is_memory, limits, relay } = options;
+        let GroupOptions { storage, log: mut log_options, shards, workers, clock, flush, is_memory, limits, relay } =
+            options;
         if is_memory {
             log_options.reserve_bytes = 0;
+        }
+        if workers > WORKERS_MAX {
+            return Err(GroupError::Shards(format!("a directory has at most {WORKERS_MAX} workers, not {workers}")));
         }
         let mut count = shards;
         let mut machines: Vec<Shard> = Vec::new();
@@ -176,14 +193,22 @@ impl Group {
             log.flush()?;
             machines = (0..count).map(|id| Shard::new(ShardId(id), count)).collect();
         }
+        if usize::from(workers) > machines.len() {
+            return Err(GroupError::Shards(format!(
+                "the directory has {count} shards, so that {workers} workers are too many: each needs one of its own; ask \
+                 for at most {count} (the number of shards is set when a directory is made, with the option shards)"
+            )));
+        }
         for machine in &mut machines {
             machine.set_limits(limits);
         }
         let log = Arc::new(log);
         let has_rest = !is_memory && matches!(clock, Clock::System);
+        let places = usize::from(workers) + 1;
+        let parts = Parts::new(count, workers);
         let group = Group {
             flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory, has_rest)),
-            gauges: machines.iter().map(|_| Gauge::new()).collect(),
+            gauges: machines.iter().map(|_| Gauge::new(places)).collect(),
             opened: Opened {
                 is_new: opened.created,
                 is_clean: opened.clean,
@@ -192,12 +217,15 @@ impl Group {
                 open_runs: machines.iter().map(Shard::open_count).sum(),
             },
             warnings: opened.warnings,
-            shards: machines.into_iter().map(|shard| Mutex::new(ShardCell::new(shard))).collect(),
+            shards: machines.into_iter().map(|shard| Mutex::new(ShardCell::new(shard, places))).collect(),
+            places: Arc::new(Places::new(places, Arc::clone(&parts.watchdog))),
+            parts,
             log,
             clock,
             relay,
             void: AtomicU64::new(0),
         };
+        group.watch_progress();
         group.resume();
         group.flusher.stir();
         Ok(group)
@@ -321,11 +349,6 @@ impl Group {
         self.flusher.figures()
     }
 
-    /// Has `wake` called, from any thread and without a lock held, when more has become durable or the log has failed.
-    pub fn on_progress(&self, wake: Box<dyn Fn() + Send + Sync>) {
-        self.log.on_progress(wake);
-    }
-
     /// The host goes on with its code after appending.
     pub fn appended(&self) {
         self.flusher.appended();
@@ -352,7 +375,7 @@ impl Group {
     }
 
     /// Work whose messages have been sent before, or that has none.
-    fn visit<R>(&self, shard: ShardId, work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R) -> R {
+    pub(super) fn visit<R>(&self, shard: ShardId, work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R) -> R {
         let mut outgoing = VecDeque::new();
         self.visit_into(shard, &mut outgoing, work)
     }
@@ -374,7 +397,12 @@ impl Group {
             self.route(&mut cell, effect, outgoing);
         }
         cell.effects = effects;
-        self.gauges[index].read(&cell, is_changed);
+        self.gauges[index].read(&cell, is_changed, &self.places);
+        let holder = cell.holder.place;
+        drop(cell);
+        if is_changed && self.is_shared() {
+            self.places.wake(holder);
+        }
         result
     }
 
@@ -396,7 +424,12 @@ impl Group {
             Effect::JournalHalf(run) => {
                 cell.held.hold(cell.shard.view(run).last, Output::JournalHalf(run));
             }
-            Effect::Stuck(run) => cell.events.push_back(HostEvent::Stuck(run)),
+            Effect::Stuck(run) => {
+                let last = cell.shard.last();
+                for listener in cell.listeners.clone() {
+                    cell.held.hold_for(listener, last, Output::Stuck(run));
+                }
+            }
             Effect::Post(message) => {
                 if self.is_remote(message.to) {
                     cell.resends.waits(message.to, self.clock.now_ms());
@@ -468,7 +501,7 @@ impl Group {
         }
     }
 
-    /// Whether a shard has something for its host: events, due timers, outputs whose records are durable.
+    /// Whether a shard has something for the host of its code: events, due timers, outputs whose records are durable.
     #[must_use]
     pub fn needs_tick(&self, shard: ShardId) -> bool {
         let gauge = &self.gauges[usize::from(shard.0)];
@@ -479,6 +512,39 @@ impl Group {
                 i64::MAX => false,
                 due_ms => due_ms <= self.clock.now_ms(),
             }
+    }
+
+    /// Whether a shard has answers for a place that are durable.
+    #[must_use]
+    pub fn has_answers(&self, shard: ShardId, place: Place) -> bool {
+        let answers = &self.gauges[usize::from(shard.0)].answers;
+        answers.get(place.index()).is_some_and(|first| first.load(Ordering::Acquire) <= self.durable().0)
+    }
+
+    /// Hands over answers of a shard for a place, in order, at most `room` of them.
+    pub fn collect(&self, shard: ShardId, place: Place, room: usize, mut each: impl FnMut(&mut ShardCell, Output)) {
+        let durable = self.durable();
+        self.visit(shard, |cell, _| {
+            for _ in 0..room {
+                let Some(output) = cell.held.release_for(place, durable) else { break };
+                each(cell, output);
+            }
+        });
+    }
+
+    /// A shard has something for the host of its code that no effect tells of.
+    pub fn stir(&self, shard: ShardId) {
+        self.gauges[usize::from(shard.0)].stir();
+        self.places.wake(self.holder(shard).place);
+    }
+
+    /// Lets what is due in a shard happen, whoever runs its code.
+    pub(super) fn handle_due(&self, shard: ShardId) {
+        self.with(shard, |cell, work| {
+            if cell.shard.next_due_ms().is_some_and(|due_ms| due_ms <= work.now_ms) {
+                cell.shard.handle_due(work);
+            }
+        });
     }
 
     /// Does what is due in a shard and releases what is durable, then hands the shard to `take`, which takes its events.
@@ -495,17 +561,16 @@ impl Group {
             Self::resend_due(cell, work.now_ms, durable, &mut remote);
             while let Some(output) = cell.held.release(durable) {
                 match output {
-                    Output::Ack(token) => cell.events.push_back(HostEvent::Ack(token)),
-                    Output::Reply(token, text) => cell.events.push_back(HostEvent::Reply(token, text)),
-                    Output::Refuse(token, text) => cell.events.push_back(HostEvent::Refuse(token, text)),
-                    Output::Result(token, status, payload) => {
-                        cell.events.push_back(HostEvent::Result(token, status, payload));
-                    }
                     Output::Attempt(run, seq, gate) => cell.events.push_back(HostEvent::Attempt(run, seq, gate)),
-                    Output::Notice(run) => cell.events.push_back(HostEvent::Ended(run)),
                     Output::JournalHalf(run) => cell.events.push_back(HostEvent::JournalHalf(run)),
                     Output::Applied { sender, number } => applied.push((sender, number)),
                     Output::Remote(message) => remote.push(message),
+                    Output::Ack(_)
+                    | Output::Reply(..)
+                    | Output::Refuse(..)
+                    | Output::Result(..)
+                    | Output::Notice(_)
+                    | Output::Stuck(_) => unreachable!("answers and notices are held by place"),
                 }
             }
             take(cell, work);
@@ -527,22 +592,28 @@ impl Group {
         }
     }
 
-    /// The earliest time at which something falls due, in ms since 1970.
+    /// The earliest time at which something falls due in a shard whose code is run under a right, in ms since 1970.
     #[must_use]
-    pub fn next_due_ms(&self) -> Option<i64> {
-        let due_ms = self.gauges.iter().map(|gauge| gauge.due_ms.load(Ordering::Acquire)).min()?;
+    pub fn next_due_ms(&self, right: Right) -> Option<i64> {
+        let own = self.gauges.iter().filter(|gauge| gauge.holder.load(Ordering::Acquire) == right.pack());
+        let due_ms = own.map(|gauge| gauge.due_ms.load(Ordering::Acquire)).min()?;
         (due_ms != i64::MAX).then_some(due_ms)
     }
 
     /// The lowest LSN that something held back waits for.
     #[must_use]
     pub fn wanted(&self) -> Option<Lsn> {
-        let wanted = self.gauges.iter().map(|gauge| gauge.wanted.load(Ordering::Acquire)).min()?;
+        let firsts = |gauge: &Gauge| {
+            let answers = gauge.answers.iter().map(|first| first.load(Ordering::Acquire)).min();
+            gauge.wanted.load(Ordering::Acquire).min(answers.unwrap_or(u64::MAX))
+        };
+        let wanted = self.gauges.iter().map(firsts).min()?;
         (wanted != u64::MAX).then_some(Lsn(wanted))
     }
 
     /// Flushes, seals and lets go of the directory. Whoever still waits is not answered.
     pub fn close(&self) -> Result<(), LogError> {
+        self.end_watch();
         let closed = self.log.close();
         self.flusher.join();
         closed
@@ -550,6 +621,7 @@ impl Group {
 
     /// Lets go of the directory as a killed process would: nothing more is written.
     pub fn abandon(&self) {
+        self.end_watch();
         self.log.abandon();
         self.flusher.join();
     }
@@ -563,16 +635,24 @@ impl Drop for Group {
 }
 
 impl Gauge {
-    fn new() -> Self {
+    fn new(places: usize) -> Self {
         Gauge {
             is_dirty: AtomicBool::new(true),
             wanted: AtomicU64::new(u64::MAX),
             due_ms: AtomicI64::new(i64::MAX),
             open_runs: AtomicUsize::new(0),
+            last: AtomicU64::new(0),
+            holder: AtomicU64::new(Right::NOBODY.pack()),
+            answers: (0..places).map(|_| AtomicU64::new(u64::MAX)).collect(),
         }
     }
 
-    fn read(&self, cell: &ShardCell, is_changed: bool) {
+    /// A tick is to visit it.
+    pub(super) fn stir(&self) {
+        self.is_dirty.store(true, Ordering::Release);
+    }
+
+    fn read(&self, cell: &ShardCell, is_changed: bool, places: &Places) {
         if is_changed {
             self.is_dirty.store(true, Ordering::Release);
         }
@@ -580,6 +660,16 @@ impl Gauge {
         let due_ms = [cell.shard.next_due_ms(), cell.resends.due_ms()].into_iter().flatten().min();
         self.due_ms.store(due_ms.unwrap_or(i64::MAX), Ordering::Release);
         self.open_runs.store(cell.shard.open_count(), Ordering::Relaxed);
+        self.last.store(cell.shard.last().0, Ordering::Release);
+        self.holder.store(cell.holder.pack(), Ordering::Release);
+        for (index, (answer, first)) in self.answers.iter().zip(cell.held.first_by_place()).enumerate() {
+            let first = first.map_or(u64::MAX, |lsn| lsn.0);
+            // Most work leaves them as they are, and other threads read them.
+            if answer.load(Ordering::Relaxed) != first {
+                answer.store(first, Ordering::SeqCst);
+                places.want(Place(index as u8), first);
+            }
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! Introduces the machine to the log: shards behind their locks, what waits for the disk, messages between shards,
-//! timers, the flusher.
+//! timers, the flusher; threads that share it all, and who of them runs which code.
 //!
 //! The only module that reads clocks and starts threads. It does not know JS, nor the shape of the public API.
 //!
@@ -12,10 +12,17 @@ mod clock;
 mod flusher;
 mod group;
 mod held;
+mod outputs;
+mod parts;
+mod places;
 mod resend;
+mod watchdog;
 
-pub use cell::{HostEvent, Output, ShardCell, Token};
+pub use cell::{HostEvent, Output, Question, ShardCell, Token};
 pub use clock::Clock;
 pub use flusher::FlushMode;
 pub use group::{Group, GroupError, GroupOptions, Opened, Relay};
 pub use held::Held;
+pub use outputs::Outputs;
+pub use places::{Place, Right};
+pub use watchdog::Blocked;

@@ -102,7 +102,7 @@ impl Host {
                 Ok(())
             }
             EventKind::Notice if event.b == 3 => Err(format!("LAW-5: a run is stuck: {:?}", event.text)),
-            EventKind::Notice => Ok(()),
+            EventKind::Notice | EventKind::Blocked | EventKind::Ask => Ok(()),
             EventKind::Failed => {
                 self.has_failed = true;
                 Ok(())
