@@ -35,6 +35,8 @@ pub struct Config {
     /// Threads that run the code of the shards: see [`crate::engine::ForeignEngine::join`]. Default 0: the one that opens
     /// runs it.
     pub workers: u16,
+    /// With fewer shards than workers there are only so many workers, instead of an error.
+    pub may_clamp_workers: bool,
     /// How the log is laid out.
     pub log: LogOptions,
     /// Where the log is written; `None`: `FUSEE_FLUSH` if it is set, else chosen from the cores.
@@ -63,6 +65,7 @@ impl Config {
             durability,
             shards: 8,
             workers: 0,
+            may_clamp_workers: false,
             log: LogOptions::default(),
             flush: None,
             clock: Clock::System,

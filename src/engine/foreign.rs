@@ -80,6 +80,7 @@ impl ForeignEngine {
             log: config.log,
             shards: config.shards,
             workers: config.workers,
+            may_clamp_workers: config.may_clamp_workers,
             clock: config.clock.clone(),
             flush,
             is_memory: matches!(config.durability, Durability::Memory(_)),

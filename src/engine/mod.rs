@@ -27,7 +27,7 @@ pub use foreign::{ForeignEngine, Run};
 pub use host::{Completed, Slot, StepAnswer};
 pub use keys::idempotency_key;
 pub use parts::Joinable;
-pub use rewind::Past;
+pub use rewind::{Past, PastEnd};
 
 pub use crate::log::MemoryStorage;
 pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, StepMode};

@@ -20,6 +20,14 @@ pub struct Joinable {
     config: Config,
 }
 
+impl Joinable {
+    /// Whether it can still be joined.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.group.upgrade().is_some_and(|group| !matches!(group.log_state(), LogState::Closed))
+    }
+}
+
 impl ForeignEngine {
     /// What a thread needs to join the group.
     #[must_use]

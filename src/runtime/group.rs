@@ -26,6 +26,8 @@ pub struct GroupOptions {
     pub shards: u16,
     /// Threads that run the code of its shards, besides whoever opens it; 0: the opener runs it itself.
     pub workers: u16,
+    /// With fewer shards than workers there are only so many workers, instead of an error.
+    pub may_clamp_workers: bool,
     /// Where the time comes from.
     pub clock: Clock,
     /// Where the log is written; `None`: chosen from the cores.
@@ -153,8 +155,8 @@ const VOID: u64 = 1 << 52;
 impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
-        let GroupOptions { storage, log: mut log_options, shards, workers, clock, flush, is_memory, limits, relay } =
-            options;
+        let GroupOptions { storage, log: mut log_options, shards, mut workers, may_clamp_workers, .. } = options;
+        let GroupOptions { clock, flush, is_memory, limits, relay, .. } = options;
         if is_memory {
             log_options.reserve_bytes = 0;
         }
@@ -192,6 +194,9 @@ impl Group {
             log.append(Source::Scheduler, &settings(count))?;
             log.flush()?;
             machines = (0..count).map(|id| Shard::new(ShardId(id), count)).collect();
+        }
+        if may_clamp_workers {
+            workers = workers.min(count);
         }
         if usize::from(workers) > machines.len() {
             return Err(GroupError::Shards(format!(
