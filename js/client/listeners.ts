@@ -4,7 +4,17 @@
 import { inRoot } from '../worker/contexts.js';
 
 /** What listeners are told about. */
-export const EVENT_NAMES = ['completed', 'failed', 'cancelled', 'terminated', 'timedOut', 'stuck', 'warning'] as const;
+export const EVENT_NAMES = [
+  'completed',
+  'failed',
+  'cancelled',
+  'terminated',
+  'timedOut',
+  'stuck',
+  'warning',
+  'workerLost',
+  'workerBlocked',
+] as const;
 
 /** Name of an event. */
 export type EventName = (typeof EVENT_NAMES)[number];

@@ -23,6 +23,8 @@ export function noticeOf(name: EventName, base: object, payload: string): object
     }
     case 'timedOut':
     case 'warning':
+    case 'workerLost':
+    case 'workerBlocked':
       return base;
   }
 }

@@ -109,6 +109,10 @@ impl ForeignEngine {
     /// asked for less than was recorded.
     pub fn quiescent(&mut self, slot: Slot) -> Result<Option<Delivery>, Halt> {
         let (shard, run) = self.place(slot)?;
+        if self.right.place != Place::OPENER {
+            // A turn begins without a tick where the last flush was all that it waited for.
+            self.group.awake(self.right);
+        }
         let delivery = self.code(shard, run, |cell, work| match cell.shard.quiescent(work, run) {
             None if cell.shard.stuck(run).is_some() => Err(Halt::Mismatch),
             delivery => Ok(delivery),

@@ -104,8 +104,10 @@ impl ForeignEngine {
         self.group.watch_parts(after);
     }
 
-    /// A body of a run is about to be called: the run is named if it blocks the thread.
+    /// A body of a run is about to be called: the run is named if it blocks the thread. Only where an
+    /// [`ForeignEngine::idle`] follows before the host sleeps.
     pub fn entering(&self, slot: Slot) {
+        self.group.awake(self.right);
         if let Some((shard, run)) = self.slots.place(slot) {
             self.group.entered(self.right.place, shard, run);
         }
