@@ -148,7 +148,7 @@ test('one file of ESM that opens and is the module runs with the guard, and is n
 test('what cannot be is refused at open, and leaves nothing open', async () => {
   const told = await run(`
     const told = {};
-    const attempt = async (name, options) => { told[name] = await refusal(() => open(dir, options)); };
+    const attempt = async (name, options, where = dir) => { told[name] = await refusal(() => open(where, options)); };
     await attempt('zero', workers(0));
     await attempt('module', { workers: { count: 1 } });
     await attempt('both', { ...workers(1), workflows: [where] });
@@ -157,7 +157,7 @@ test('what cannot be is refused at open, and leaves nothing open', async () => {
     await attempt('missing', workers(1, { module: fixture('missing.cjs') }));
     await attempt('empty', workers(1, { module: fixture('empty.cjs') }));
     await attempt('different', workers(2, { module: fixture('different.cjs') }));
-    await attempt('many', { ...workers(5), shards: 3 });
+    await attempt('many', { ...workers(5), shards: 3 }, ':memory:');
     const engine = await open(dir, workers(2));
     await attempt('twice', workers(2));
     await engine.close();

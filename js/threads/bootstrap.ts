@@ -3,6 +3,7 @@
  * close.
  */
 import { syncBuiltinESMExports } from 'node:module';
+import { inspect } from 'node:util';
 import threads from 'node:worker_threads';
 import { encodeFailure } from '../codec.js';
 import { WorkerEngine } from '../client/worker-engine.js';
@@ -31,7 +32,7 @@ function loggerOf(): Logger {
       tell({ kind: 'log', level, message, fields });
     } catch {
       // What cannot be copied between threads is told as a text.
-      tell({ kind: 'log', level, message, fields: { text: String(fields) } });
+      tell({ kind: 'log', level, message, fields: { text: inspect(fields) } });
     }
   };
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };

@@ -37,7 +37,7 @@ class GroupEngine extends Engine {
     try {
       const names = await this.pool.start();
       // Their code is in the workers alone.
-      for (const name of names) this.types.set(name, { name, handler: notHere } as WorkflowCode);
+      for (const name of names) this.types.set(name, { name, handler: notHere });
       this.core.native.define(names);
     } catch (error) {
       await this.close({ grace: 0 });

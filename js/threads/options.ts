@@ -34,8 +34,8 @@ export function readWorkerOptions(given: unknown): WorkerSettings {
     count: readCount(count),
     module: readModule(module),
     workerData,
-    execArgv: execArgv as readonly string[] | undefined,
-    resourceLimits: resourceLimits as ResourceLimits | undefined,
+    execArgv: execArgv,
+    resourceLimits: resourceLimits,
     blockedAfterMs:
       blockedAfter === undefined ? BLOCKED_AFTER_MS : Math.max(1, Math.min(toMs(blockedAfter), 0x7fffffff)),
     onBlocked: onBlocked ?? 'report',
