@@ -3,7 +3,6 @@
  */
 import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { ResourceLimits } from 'node:worker_threads';
 import { toMs } from '../duration.js';
 import { knownOptions, shown } from '../options.js';
 import type { WorkerSettings } from './pool.js';
