@@ -239,8 +239,10 @@ impl ForeignEngine {
             self.group.entered(self.right.place, shard, run);
         }
         self.group.with(shard, |cell, context| {
-            let is_fenced = cell.holder != self.right && !cfg!(fusee_mutant = "dead_incarnation_accepted");
-            if is_fenced { Err(Halt::Dead) } else { Ok(work(cell, context)) }
+            if cell.holder != self.right {
+                return Err(Halt::Dead);
+            }
+            Ok(work(cell, context))
         })
     }
 
