@@ -80,6 +80,12 @@ export type InputThen<Input, Options> = undefined extends Input
   ? [input?: Input, options?: Options]
   : [input: Input, options?: Options];
 
+/** An `input` field, required unless the input may be `undefined`. */
+export type InputField<Input> = undefined extends Input ? { readonly input?: Input } : { readonly input: Input };
+
+/** A `value` field, required unless it may be `undefined`. */
+export type ValueField<T> = undefined extends T ? { readonly value?: T } : { readonly value: T };
+
 /** The input that starts a workflow. */
 export type InputOf<W extends AnyWorkflow> = W extends Workflow<infer Input, any> ? Input : never;
 
@@ -108,10 +114,19 @@ export type AnyWorkflow = Workflow<any, any>;
 export interface WorkflowOptions<Input = any, Parsed = Input> {
   /** Checks and converts the input, once, before the start is recorded. A bad input rejects the start. */
   input?: StandardSchema<Input, Parsed>;
-  /** Version of the code, for `ctx.version` of new runs. Default 1. */
+  /**
+   * Version of the code, for `ctx.version` of new runs. Default 1. `open` takes several versions of a workflow: a run goes on
+   * with the code of the version that it was started with, or with the newest if that one is not there.
+   */
   version?: number;
   /** Longest life of a run, from its start, waits included. Then its status is `timedOut`. Default: none. */
   timeout?: Duration;
+  /**
+   * What becomes of a run whose records its code does not fit, or that breaks the rule of awaiting `ctx` only. `'stuck'`: it
+   * waits until the code is mended, and is tried again by `handle.resume()` and at each `open`. `'fail'`: it fails with a
+   * {@link DeterminismError}; nothing is undone. Default `'stuck'`.
+   */
+  onMismatch?: 'stuck' | 'fail';
 }
 
 /**
@@ -129,7 +144,7 @@ export interface WorkflowOptions<Input = any, Parsed = Input> {
  */
 export function workflow<Parsed = void, Input = Parsed, Output = unknown>(
   name: string,
-  handler: (ctx: WorkflowContext, input: Parsed) => MaybePromise<Output>,
+  handler: (ctx: WorkflowContext<NoInfer<Input>>, input: Parsed) => MaybePromise<Output>,
   options?: WorkflowOptions<Input, Parsed>,
 ): Workflow<Input, Output>;
 
@@ -153,6 +168,16 @@ export interface Query<Input = any, Output = any> {
   readonly '~types'?: { readonly input: (input: Input) => void; readonly output: Output };
 }
 
+/** Names a request to a workflow that may change it and that it answers. Made by {@link update}. */
+export interface Update<Input = any, Output = any, Parsed = Input> {
+  /** Tells messages apart. */
+  readonly kind: 'update';
+  /** Name under which it is recorded; stable for as long as runs live. */
+  readonly name: string;
+  /** Types only; there is no such property at run time. */
+  readonly '~types'?: { readonly input: (input: Input) => void; readonly output: Output; readonly parsed: Parsed };
+}
+
 /** Defines a signal. Without a type argument it carries nothing. */
 export function signal<T = void>(name: string): Signal<T>;
 /** Defines a signal whose value a schema checks; a bad value rejects the call that sends it, nothing is recorded. */
@@ -162,6 +187,18 @@ export function signal<Input, Parsed>(name: string, schema: StandardSchema<Input
 export function query<Output = unknown>(name: string): Query<void, Output>;
 /** Defines a query with an argument. */
 export function query<Input, Output>(name: string): Query<Input, Output>;
+
+/** Defines an update: its argument's type and its answer's. */
+export function update<Input = void, Output = void>(name: string): Update<Input, Output>;
+/**
+ * Defines an update by schemas. The first one checks the argument where it is asked for: a bad one rejects the call, nothing
+ * is recorded. The second one gives the answer its type; without it the answer is `unknown`.
+ */
+export function update<Input, Parsed, Output = unknown>(
+  name: string,
+  input: StandardSchema<Input, Parsed>,
+  output?: StandardSchema<any, Output>,
+): Update<Input, Output, Parsed>;
 
 // ───────────────────────────── Shared options ─────────────────────────────
 
@@ -235,7 +272,7 @@ export interface StepContext {
 }
 
 /** Options of `ctx.step`. */
-export interface StepOptions {
+export interface StepOptions<Result = any> {
   /** When a failed attempt is tried again. Default: see {@link RetryOptions}. */
   retry?: RetryOptions;
   /** Longest time of one attempt; then `signal` aborts and the attempt has failed. Default: none. */
@@ -244,6 +281,12 @@ export interface StepOptions {
   heartbeatTimeout?: Duration;
   /** It has no effect outside: it need not wait for the disk, and may run again after a crash. Default `false`. */
   readOnly?: boolean;
+  /**
+   * Undoes the step: called with its result when the workflow fails or is cancelled, the last step first, each as a step of its
+   * own with the same retries, shielded from cancellation. One that fails for good is logged; the others are still tried, and
+   * the run ends as it would have. Not called after `terminate` or the timeout of the run.
+   */
+  compensate?: (result: Result, step: StepContext) => unknown;
   /**
    * `'atMostOnce'`: the start is recorded and waited for (one more write); after a crash in between the step fails with
    * {@link StepInterruptedError} instead of running again, and it is tried once unless `retry` says otherwise.
@@ -292,7 +335,7 @@ export interface Logger {
  * Operations are recorded. Each is known by its place in the order of calls: use native `await`, `Promise.all`, `race`;
  * do not await anything that does not come from `ctx`. They throw {@link CancelledError} once the run is cancelled.
  */
-export interface WorkflowContext {
+export interface WorkflowContext<Input = any> {
   /**
    * Runs `fn` and records its result; in replay the result comes from the record.
    *
@@ -303,7 +346,11 @@ export interface WorkflowContext {
    * @throws {@link StepError} after the last attempt, {@link TimeoutError} as its cause after a timeout;
    *   {@link StepInterruptedError} with `semantics: 'atMostOnce'`
    */
-  step<Result>(name: string, fn: (step: StepContext) => MaybePromise<Result>, options?: StepOptions): Promise<Result>;
+  step<Result>(
+    name: string,
+    fn: (step: StepContext) => MaybePromise<Result>,
+    options?: StepOptions<NoInfer<Result>>,
+  ): Promise<Result>;
   /** Waits. It survives restarts; a time that has passed meanwhile fires at once. */
   sleep(duration: Duration): Promise<void>;
   /** Waits until a time. */
@@ -324,6 +371,23 @@ export interface WorkflowContext {
   /** Answers a query from now on. `fn` is synchronous and must change nothing. */
   onQuery<I, O>(query: Query<I, O>, fn: (input: I) => O): void;
   /**
+   * Answers an update from now on. `validate` is synchronous, is called between turns and must change nothing; what it
+   * throws rejects the update with {@link UpdateRejectedError} and leaves no record. `fn` may use `ctx` and may take as long
+   * as it wants; what it returns or throws is the answer, recorded once. What it throws does not fail the run.
+   *
+   * Register handlers before the first `await`: an update that finds none is refused.
+   */
+  onUpdate<O, P>(
+    update: Update<any, O, P>,
+    fn: (input: P) => MaybePromise<O>,
+    options?: { validate?: (input: P) => void },
+  ): void;
+  /**
+   * Calls `fn` with each value of a signal, from now on, those that wait included. It may use `ctx`. What it throws, or its
+   * promise rejects with, fails the run.
+   */
+  onSignal<T>(signal: Signal<any, T>, fn: (value: T) => MaybePromise<unknown>): void;
+  /**
    * Starts a child workflow and waits for its result.
    * @throws {@link ChildWorkflowError} if it ends otherwise than completed
    */
@@ -341,14 +405,49 @@ export interface WorkflowContext {
   random(name?: string): number;
   /** A UUID, the same in replay. */
   uuid(): string;
+  /**
+   * Guards a change of the code: `true` for runs that come to this place with the new code, `false` for those that have been
+   * past it. The first answer holds for the whole run. `true` is recorded.
+   *
+   * @example `if (ctx.patched('tax')) await ctx.step('tax', …)`
+   */
+  patched(id: string): boolean;
+  /** In place of `patched`, once no run without the patch is left: older code that still asks for it gets `true`. */
+  deprecatePatch(id: string): void;
   /** Version of the code that this run was started with. */
   readonly version: number;
+  /**
+   * Runs `fn` as a group: what is asked for in it, and in what follows from it, is cancelled together. `scope.cancel()` does
+   * so, or `timeout`, with a {@link TimeoutError}. `cancellable: false` shields it from a cancel of the run and of scopes
+   * around it, for work that must end. Default `true`.
+   *
+   * It resolves or rejects with what `fn` does. Children that `ctx.run` and `ctx.start` started in a cancelled scope are asked
+   * to end, unless `onParentClose` is `'abandon'`.
+   */
+  scope<T>(fn: (scope: Scope) => MaybePromise<T>, options?: { cancellable?: boolean; timeout?: Duration }): Promise<T>;
+  /**
+   * Ends this run and starts the next one under the same id, in one record, with keys of its own. Signals that nobody has
+   * taken go with it, and so does whoever waits for the result; children are closed as `onParentClose` says, and updates
+   * without an answer get none. Write `return ctx.continueAsNew(next)`.
+   *
+   * `version` and `timeout` are by default those of the definition.
+   * @throws always: it does not return. Do not catch it.
+   */
+  continueAsNew(...args: InputThen<Input, { version?: number; timeout?: Duration }>): never;
   /** Aborts when the run is cancelled. */
   readonly signal: AbortSignal;
   /** Writes a line with the run's id. Silent in replay. */
   readonly log: Logger;
   /** About this run. */
   readonly info: RunInfo;
+}
+
+/** A group of operations of a workflow. */
+export interface Scope {
+  /** Aborts when the group is cancelled, or the run if the group is not shielded from that. */
+  readonly signal: AbortSignal;
+  /** Cancels what was asked for in it: what waits throws {@link CancelledError}, and so does what is asked for later. */
+  cancel(reason?: unknown): void;
 }
 
 /** Another workflow, seen from a workflow: a child, or one known by its id. */
@@ -366,7 +465,7 @@ export interface ChildHandle<Output> {
 // ───────────────────────────── Handles ─────────────────────────────
 
 /** How a run ended. */
-export type EndStatus = 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut';
+export type EndStatus = 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut' | 'continuedAsNew';
 
 /** Status of a run. `paused` and `stuck` are marks beside it. */
 export type RunStatus = 'running' | EndStatus;
@@ -391,9 +490,19 @@ export interface SignalOptions extends AuditOptions {
   dedupeId?: string;
 }
 
+/** Options of `handle.update`. `timeout` and `signal` end the waiting: the update goes on. */
+export interface UpdateOptions extends AuditOptions, ResultOptions {
+  /**
+   * Names the update: a second one of the same id gets the first one's answer, over restarts, as long as the run's history
+   * is kept. Default: a random one.
+   */
+  id?: string;
+}
+
 /**
- * A workflow. A handle is no promise: await `result()`. One that `start` gave stays with its run; one from
- * `engine.handle` without `runId` means the latest run of the id. Calls reject with {@link RunNotFoundError} when there
+ * A workflow. A handle is no promise: await `result()`. One that `start` gave, or that was made with a `runId`, stays with
+ * its run and those that continue it (`describe` and `history` are of that one run); one from `engine.handle` without
+ * `runId` means the latest run of the id. Calls reject with {@link RunNotFoundError} when there
  * is no such run. All `Promise<void>` resolve when the request is durable.
  */
 export interface WorkflowHandle<Output = unknown> {
@@ -411,12 +520,28 @@ export interface WorkflowHandle<Output = unknown> {
   result(options?: ResultOptions): Promise<Output>;
   /** Sends a signal. Resolved: durable, and will be delivered. @throws {@link RunNotFoundError} after its end */
   signal<T>(signal: Signal<T, any>, ...args: InputThen<T, SignalOptions>): Promise<void>;
-  /** Asks a query. The answer rests on durable records only. @throws what the handler throws */
+  /**
+   * Asks a query. The answer rests on durable records only. A run that has ended answers as well, as long as its history is
+   * kept: its code replays for it, without effects.
+   * @throws what the handler throws; {@link RunNotFoundError} if the run is stuck, or its code does not fit its records
+   */
   query<I, O>(query: Query<I, O>, ...args: InputThen<I, ResultOptions>): Promise<O>;
+  /**
+   * Asks the run to do something and waits for the answer. Resolved: both are durable.
+   * @throws what the handler throws; {@link UpdateRejectedError} if its validator refuses it; `TypeError` if there is no
+   *   handler; {@link RunNotFoundError} if the run ends, or is stuck, before it answers; {@link BusyError}
+   */
+  update<I, O>(update: Update<I, O, any>, ...args: InputThen<I, UpdateOptions>): Promise<O>;
   /** Asks the run to end: `signal` aborts. No-op after its end. */
   cancel(reason?: string, options?: AuditOptions): Promise<void>;
   /** Ends the run at once: no code of it runs again. No-op after its end. */
   terminate(reason?: string, options?: AuditOptions): Promise<void>;
+  /**
+   * Nothing of its code goes on until `resume`, also over restarts: what comes for it is recorded and waits, timers that fall due
+   * fire then. Running attempts end and count no more; after `resume` their steps are tried again. Queries are refused meanwhile.
+   * `cancel` waits, `terminate` and the timeout of the run do not.
+   */
+  pause(options?: AuditOptions): Promise<void>;
   /** Ends a pause; tries a stuck run again. */
   resume(options?: AuditOptions): Promise<void>;
   /** What is known about the run. */
@@ -457,7 +582,7 @@ export interface RunRow {
   readonly version: number;
   /** Where it is, or how it ended. */
   readonly status: RunStatus;
-  /** A step of it waits for someone to resume it. */
+  /** It was paused, or a step of it waits for someone to resume it. */
   readonly paused: boolean;
   /** Its code asks for something else than was recorded, or broke a rule; see `explain`. */
   readonly stuck: boolean;
@@ -611,13 +736,14 @@ export interface StuckReport {
   readonly place: string | undefined;
 }
 
-/** Why a run is not running. `outside`: it awaits something that does not come from `ctx`. */
+/** Why a run is not running. `paused` without a step: by `handle.pause()`. `outside`: it awaits something that does not come from `ctx`. */
 export type Explanation =
   | { readonly reason: 'running' | 'notRegistered' | 'outside' }
   | { readonly reason: 'ended'; readonly status: EndStatus }
   | { readonly reason: 'timer'; readonly until: Date }
   | { readonly reason: 'retry'; readonly until: Date; readonly step: string }
-  | { readonly reason: 'step' | 'paused'; readonly step: string }
+  | { readonly reason: 'step'; readonly step: string }
+  | { readonly reason: 'paused'; readonly step: string | undefined }
   | { readonly reason: 'waiting'; readonly for: string }
   | ({ readonly reason: 'stuck' } & StuckReport);
 
@@ -648,6 +774,8 @@ export interface EngineEvents {
   terminated: RunEvent<'terminated', { reason: string | undefined }>;
   /** Ended by the timeout of the whole run. */
   timedOut: RunEvent<'timedOut'>;
+  /** Ended by `ctx.continueAsNew`: the next run under its id took its place. */
+  continuedAsNew: RunEvent<'continuedAsNew'>;
   /** The code of a run asks for something else than was recorded, or broke a rule. */
   stuck: RunEvent<'stuck', { error: DeterminismError }>;
   /**
@@ -706,6 +834,25 @@ export interface Engine extends AsyncDisposable {
   ): Promise<WorkflowHandle<OutputOf<W>>>;
   /** Starts a workflow and waits for its result. @throws as `start` and `result` */
   execute<W extends AnyWorkflow>(workflow: W, ...args: InputThen<InputOf<W>, ExecuteOptions>): Promise<OutputOf<W>>;
+  /**
+   * Sends a signal to a workflow and starts it if it does not run, in one record. A run that has the id gets the signal
+   * whatever its input was, unless `idConflictPolicy` says otherwise. @throws as `start` and `signal`
+   */
+  signalWithStart<W extends AnyWorkflow, T>(
+    workflow: W,
+    request: StartOptions & { id: string; signal: Signal<T, any>; dedupeId?: string } & InputField<InputOf<W>> &
+      ValueField<T>,
+  ): Promise<WorkflowHandle<OutputOf<W>>>;
+  /**
+   * Sends an update to a workflow and starts it first if it does not run; nobody can come between. Resolved: the start is
+   * durable. The update is validated by the run's code, so a refused one leaves the run that was started. `answer` is the
+   * update's. @throws as `start`; `answer` rejects as `handle.update`
+   */
+  updateWithStart<W extends AnyWorkflow, I, O>(
+    workflow: W,
+    request: StartOptions & { id: string; update: Update<I, O, any>; updateId?: string } & InputField<InputOf<W>> &
+      ValueField<I>,
+  ): Promise<{ readonly handle: WorkflowHandle<OutputOf<W>>; readonly answer: Promise<O> }>;
   /** A run, by id. Does not look whether it exists. `runId` pins one run. */
   handle<W extends AnyWorkflow>(workflow: W, id: string, options?: { runId?: string }): WorkflowHandle<OutputOf<W>>;
   /** The same without a definition. */
@@ -774,6 +921,7 @@ export type AnyFuseeError =
   | WorkflowAlreadyStartedError
   | RunNotFoundError
   | WorkflowFailedError
+  | UpdateRejectedError
   | UnknownDefinitionError
   | BusyError
   | JournalLimitError
@@ -837,8 +985,11 @@ export declare class ChildWorkflowError extends FuseeError {
   /** Id of the child. */
   readonly id: string;
   /** How it ended. */
-  readonly status: Exclude<EndStatus, 'completed'>;
-  constructor(message: string, options: FuseeErrorOptions & { id: string; status: Exclude<EndStatus, 'completed'> });
+  readonly status: Exclude<EndStatus, 'completed' | 'continuedAsNew'>;
+  constructor(
+    message: string,
+    options: FuseeErrorOptions & { id: string; status: Exclude<EndStatus, 'completed' | 'continuedAsNew'> },
+  );
   static is(error: unknown): error is ChildWorkflowError;
 }
 
@@ -867,8 +1018,8 @@ export declare class TimeoutError extends FuseeError {
   readonly code: 'TIMEOUT';
   readonly name: 'TimeoutError';
   /** What took too long. */
-  readonly of: 'attempt' | 'heartbeat' | 'run' | 'wait';
-  constructor(message: string, options: FuseeErrorOptions & { of: 'attempt' | 'heartbeat' | 'run' | 'wait' });
+  readonly of: 'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait';
+  constructor(message: string, options: FuseeErrorOptions & { of: 'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait' });
   static is(error: unknown): error is TimeoutError;
 }
 
@@ -912,6 +1063,16 @@ export declare class WorkflowFailedError extends FuseeError {
   readonly runId: string;
   constructor(message: string, options: FuseeErrorOptions & { id: string; runId: string });
   static is(error: unknown): error is WorkflowFailedError;
+}
+
+/** The update was refused by its validator; nothing was recorded. `cause` is what that threw. */
+export declare class UpdateRejectedError extends FuseeError {
+  readonly code: 'UPDATE_REJECTED';
+  readonly name: 'UpdateRejectedError';
+  /** Name of the update. */
+  readonly update: string;
+  constructor(message: string, options: FuseeErrorOptions & { update: string });
+  static is(error: unknown): error is UpdateRejectedError;
 }
 
 /** The workflow was not given to `open`. */

@@ -4,12 +4,14 @@
  *
  * `FUSEE_PROGRAMS=20000` runs more of them, from seed `FUSEE_FIRST` on; `FUSEE_SEED=n` runs one.
  */
-import { signal, workflow } from 'fusee';
+import { signal, update, workflow } from 'fusee';
 import { testEngine } from 'fusee/testing';
-import { interpret, programOf, SIGNALS, type Program } from './support/programs';
+import { HANDLERS, interpret, programOf, SIGNALS, type Program } from './support/programs';
 import { quietLogger } from './support/engines';
 
 const signals = Array.from({ length: SIGNALS }, (_, index) => signal<number>(`signal-${index}`));
+// The last one has no handler.
+const updates = Array.from({ length: HANDLERS + 1 }, (_, index) => update<number, any>(`update-${index}`));
 const child = workflow('child', async (ctx: any, path: string) => {
   await ctx.step('in child', () => path);
   await ctx.sleep(15);
@@ -39,7 +41,7 @@ async function tryProgram(program: Program): Promise<{ replays: number; lines: n
     const note = (line: string): void => {
       if (!lives.areReplays || ctx.info.replaying) trace.push(line);
     };
-    return interpret(ctx, program.root, { note }, { signals, child });
+    return interpret(ctx, program.root, { note }, { signals, child, updates, handlers: program.handlers });
   });
   const { logger, lines } = quietLogger();
   const engine: any = await testEngine({ workflows: [root, child], logger, dev: program.seed % 4 === 0 } as any);
@@ -47,6 +49,7 @@ async function tryProgram(program: Program): Promise<{ replays: number; lines: n
     const handle = await engine.start(root, undefined, { id: 'program' });
     for (const [index, { kind, value }] of program.actions.entries()) {
       if (kind === 'signal') await handle.signal(signals[value], index).catch(() => undefined);
+      else if (kind === 'update') void handle.update(updates[value], index).catch(() => undefined);
       else if (kind === 'advance') await engine.advance(value);
       else if (kind === 'cancel') await handle.cancel('random');
       else if (kind === 'crash') {

@@ -32,7 +32,56 @@ test('a query after a crash is answered when the run has replayed', async () => 
   await expect(handle.query(status)).resolves.toBe('second');
 });
 
-test('a query without a handler, to an ended run, or to none is refused', async () => {
+test('a run that has ended answers queries from its records; nothing runs again', async () => {
+  const calls: string[] = [];
+  const works = workflow('works', async (ctx: any, end: string) => {
+    const log: string[] = [];
+    ctx.onQuery(status, () => log.join(' '));
+    log.push(await ctx.step('one', () => calls.push('one') && 'one'));
+    await ctx.waitFor(go);
+    void ctx.step('nobody waits', () => calls.push('nobody waits'));
+    log.push('gone');
+    if (end === 'fails') throw new Error('as it should');
+    if (end === 'waits') await ctx.waitFor(go);
+    return 'done';
+  });
+  const engine = await engineOf([works]);
+  for (const end of ['returns', 'fails', 'waits']) {
+    const handle = await engine.start(works, end);
+    await handle.signal(go);
+    await engine.idle();
+    if (end === 'waits') await handle.terminate();
+    await handle.result().catch(() => undefined);
+    const before = [...calls];
+    const records: string[] = [];
+    for await (const { kind } of handle.history()) records.push(kind);
+    await expect(handle.query(status)).resolves.toBe('one gone');
+    await engine.crash();
+    await expect(Promise.all([handle.query(status), handle.query(status)])).resolves.toEqual(['one gone', 'one gone']);
+    expect((await rejection(handle.query(item, 1))).message).toMatch(/no handler of query 'item'/);
+    await engine.idle();
+    expect(calls).toEqual(before);
+    let again = 0;
+    for await (const { kind } of handle.history()) expect(kind).toBe(records[again++]);
+    expect(again).toBe(records.length);
+  }
+});
+
+test('a run that has ended and whose code is another now says so', async () => {
+  let name = 'first';
+  const changes = workflow('changes', async (ctx: any) => {
+    ctx.onQuery(status, () => name);
+    await ctx.step(name, () => 1);
+  });
+  const engine = await engineOf([changes], { replayOnClose: false });
+  const handle = await engine.start(changes);
+  await handle.result();
+  name = 'second';
+  expect((await rejection(handle.query(status))).message).toMatch(/has ended, and its code does not fit/);
+  expect(engine.lines.filter(({ level }: any) => level === 'warn')).toEqual([]);
+});
+
+test('a query without a handler, or to none is refused', async () => {
   const ends = workflow('ends', async () => 1);
   const engine = await engineOf([asked, ends]);
   const handle = await engine.start(asked);
@@ -40,7 +89,7 @@ test('a query without a handler, to an ended run, or to none is refused', async 
   expect(error.message).toMatch(/no handler of query 'other'; it has status, item/);
   const ended = await engine.start(ends);
   await ended.result();
-  expect((await rejection(ended.query(status))).name).toBe('RunNotFoundError');
+  expect((await rejection(ended.query(status))).message).toMatch(/no handler of query 'status'; it has none/);
   expect((await rejection(engine.handle(ends, 'nobody').query(status))).name).toBe('RunNotFoundError');
 });
 

@@ -19,6 +19,8 @@ export interface WorkflowOptions {
   readonly version?: number;
   /** Longest life of a run. */
   readonly timeout?: unknown;
+  /** What becomes of a run whose records its code does not fit. */
+  readonly onMismatch?: unknown;
 }
 
 /** What {@link workflow} returns. */
@@ -29,14 +31,15 @@ export interface WorkflowDefinition {
   readonly options: WorkflowOptions;
 }
 
-/** What {@link signal} and {@link query} return. */
+/** What {@link signal}, {@link query} and {@link update} return. */
 export interface MessageDefinition<Kind extends string> {
   readonly kind: Kind;
   readonly name: string;
   readonly schema: Schema | undefined;
 }
 
-const WORKFLOW_OPTIONS = ['input', 'version', 'timeout'];
+const WORKFLOW_OPTIONS = ['input', 'version', 'timeout', 'onMismatch'];
+const MISMATCH_POLICIES = ['stuck', 'fail'];
 
 /** Defines a workflow. @throws TypeError, RangeError on what cannot be meant */
 export function workflow(
@@ -47,12 +50,15 @@ export function workflow(
   checkName(name, 'a workflow');
   if (typeof handler !== 'function') throw new TypeError(`workflow '${name}' needs a function as its second argument`);
   knownOptions(options, WORKFLOW_OPTIONS, `workflow '${name}'`);
-  const { input, version = 1, timeout } = options;
+  const { input, version = 1, timeout, onMismatch } = options;
   checkSchema(input, `the option input of workflow '${name}'`);
   if (!Number.isInteger(version) || version < 0 || version > 0xffffffff) {
     throw new RangeError(`the version of workflow '${name}' must be a whole number, not ${shown(version)}`);
   }
   if (timeout !== undefined) toMs(timeout);
+  if (onMismatch !== undefined && !MISMATCH_POLICIES.includes(onMismatch as string)) {
+    throw new RangeError(`onMismatch of workflow '${name}' must be one of ${MISMATCH_POLICIES.join(', ')}`);
+  }
   return Object.freeze({ kind: 'workflow', name, handler, options: Object.freeze({ ...options }) });
 }
 
@@ -67,6 +73,14 @@ export function signal(name: string, schema?: Schema): MessageDefinition<'signal
 export function query(name: string): MessageDefinition<'query'> {
   checkName(name, 'a query');
   return Object.freeze({ kind: 'query', name, schema: undefined });
+}
+
+/** Defines an update; with a schema, its argument is checked where it is asked for. */
+export function update(name: string, input?: Schema, output?: Schema): MessageDefinition<'update'> {
+  checkName(name, 'an update');
+  checkSchema(input, `the schema of update '${name}'`);
+  checkSchema(output, `the schema of the answer of update '${name}'`);
+  return Object.freeze({ kind: 'update', name, schema: input });
 }
 
 /** Whether a value is what {@link workflow} returns. */
@@ -97,6 +111,17 @@ export function queryName(value: unknown): string {
   return asMessage(value, 'query').name;
 }
 
+/** @throws TypeError */
+export function updateName(value: unknown): string {
+  return asMessage(value, 'update').name;
+}
+
+/** The argument as the handler gets it. A promise, where its schema answers with one. @throws TypeError */
+export function checkUpdateInput(definition: unknown, input: unknown): unknown {
+  const { name, schema } = asMessage(definition, 'update');
+  return parse(schema, input, `the argument of update '${name}'`);
+}
+
 /** The input as the workflow gets it. A promise, where its schema answers with one. @throws TypeError */
 export function checkInput(definition: WorkflowDefinition, input: unknown): unknown {
   return parse(definition.options.input, input, `the input of workflow '${definition.name}'`);
@@ -111,7 +136,9 @@ export function checkSignalValue(definition: unknown, value: unknown): unknown {
 function asMessage<Kind extends string>(value: unknown, kind: Kind): MessageDefinition<Kind> {
   const given = value as Partial<MessageDefinition<Kind>> | null | undefined;
   if (typeof value !== 'object' || given?.kind !== kind || typeof given.name !== 'string') {
-    throw new TypeError(`a ${kind} is needed here, as ${kind}() returns it, not ${shown(value)}`);
+    throw new TypeError(
+      `${kind === 'update' ? 'an' : 'a'} ${kind} is needed here, as ${kind}() returns it, not ${shown(value)}`,
+    );
   }
   return value as MessageDefinition<Kind>;
 }

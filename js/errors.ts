@@ -122,9 +122,12 @@ export class TerminatedError extends FuseeError {
 /** Something took longer than its timeout. */
 export class TimeoutError extends FuseeError {
   readonly code = 'TIMEOUT';
-  readonly of: 'attempt' | 'heartbeat' | 'run' | 'wait';
+  readonly of: 'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait';
 
-  constructor(message: string, options: ErrorOptions & { readonly of: 'attempt' | 'heartbeat' | 'run' | 'wait' }) {
+  constructor(
+    message: string,
+    options: ErrorOptions & { readonly of: 'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait' },
+  ) {
     super(message, options);
     this.of = options.of;
   }
@@ -176,6 +179,17 @@ export class RunNotFoundError extends FuseeError {
   constructor(message: string, options?: ErrorOptions & { readonly id?: string }) {
     super(message, options);
     this.id = options?.id ?? '';
+  }
+}
+
+/** The update was refused by its validator. `cause` is what that threw. */
+export class UpdateRejectedError extends FuseeError {
+  readonly code = 'UPDATE_REJECTED';
+  readonly update: string;
+
+  constructor(message: string, options: ErrorOptions & { readonly update: string }) {
+    super(message, options);
+    this.update = options.update;
   }
 }
 
@@ -252,6 +266,7 @@ const CLASSES = {
   WorkflowAlreadyStartedError,
   RunNotFoundError,
   WorkflowFailedError,
+  UpdateRejectedError,
   UnknownDefinitionError,
   BusyError,
   JournalLimitError,

@@ -6,7 +6,7 @@ import { readOptions, type OpenOptions } from './client/options.js';
 import { threadOfGroup } from './threads/messages.js';
 import { openGroup } from './threads/open.js';
 
-export { query, signal, workflow } from './definitions.js';
+export { query, signal, update, workflow } from './definitions.js';
 export { duration } from './duration.js';
 export {
   BusyError,
@@ -28,6 +28,7 @@ export {
   TerminatedError,
   TimeoutError,
   UnknownDefinitionError,
+  UpdateRejectedError,
   WorkflowAlreadyStartedError,
   WorkflowFailedError,
 } from './errors.js';

@@ -56,12 +56,39 @@ export interface NativeEngine extends PumpVerbs {
     dedupeId: string,
     actor: string,
   ): void;
+  update(
+    token: number,
+    id: string,
+    runId: string,
+    name: string,
+    updateId: string,
+    payload: string,
+    actor: string,
+  ): void;
+  startWith(
+    token: number,
+    id: string,
+    type: string,
+    version: number,
+    input: string,
+    policies: number,
+    timeoutMs: number,
+    actor: string,
+    what: number,
+    name: string,
+    payload: string,
+    messageId: string,
+    answerToken: number,
+  ): void;
   cancel(token: number, id: string, runId: string, reason: string, actor: string): void;
   terminate(token: number, id: string, runId: string, reason: string, actor: string): void;
+  pause(token: number, id: string, runId: string, actor: string): void;
   resume(token: number, id: string, runId: string, actor: string): void;
   result(token: number, id: string, runId: string): void;
   forget(token: number): void;
   querySlot(id: string, runId: string): number;
+  /** A run that has ended, for its code to replay: slot, id, key root, type, input. */
+  revive(id: string, runId: string): string;
   describe(token: number, id: string, runId: string): void;
   history(token: number, id: string, runId: string, from: number, limit: number): void;
   list(

@@ -31,10 +31,17 @@ export type Node =
   | { readonly kind: 'draw' }
   | { readonly kind: 'foreign' }
   | { readonly kind: 'sequence' | 'all' | 'race' | 'any' | 'allSettled'; readonly parts: readonly Node[] }
-  | { readonly kind: 'float'; readonly part: Node };
+  | { readonly kind: 'float'; readonly part: Node }
+  | {
+      readonly kind: 'scope';
+      readonly cancellable: boolean;
+      readonly timeout: number | undefined;
+      readonly cancelAfter: number | undefined;
+      readonly part: Node;
+    };
 
 export interface Action {
-  readonly kind: 'signal' | 'advance' | 'rounds' | 'cancel' | 'crash';
+  readonly kind: 'signal' | 'update' | 'advance' | 'rounds' | 'cancel' | 'crash';
   readonly value: number;
 }
 
@@ -42,10 +49,13 @@ export interface Action {
 export interface Program {
   readonly seed: number;
   readonly root: Node;
+  /** What the handlers of updates do. */
+  readonly handlers: readonly Node[];
   readonly actions: readonly Action[];
 }
 
 export const SIGNALS = 2;
+export const HANDLERS = 2;
 
 /** The program of a seed. @param hasForeign some of its parts await what does not come from `ctx` */
 export function programOf(seed: number, hasForeign = false): Program {
@@ -79,7 +89,7 @@ export function programOf(seed: number, hasForeign = false): Program {
   };
   const node = (depth: number): Node => {
     if (depth <= 0) return leaf();
-    switch (below(9)) {
+    switch (below(10)) {
       case 0:
       case 1:
         return { kind: 'sequence', parts: group(depth, 2 + below(3)) };
@@ -100,6 +110,10 @@ export function programOf(seed: number, hasForeign = false): Program {
         };
       case 7:
         return { kind: 'float', part: node(depth - 1) };
+      case 8: {
+        const [timeout, cancelAfter] = [maybe(60), maybe(60)];
+        return { kind: 'scope', cancellable: chance() < 0.6, timeout, cancelAfter, part: node(depth - 1) };
+      }
       default:
         return leaf();
     }
@@ -110,9 +124,13 @@ export function programOf(seed: number, hasForeign = false): Program {
     const kind = (['signal', 'signal', 'signal', 'advance', 'advance', 'rounds'] as const)[below(6)]!;
     actions.push({ kind, value: kind === 'signal' ? below(SIGNALS) : below(40) });
   }
+  for (let count = below(4); count > 0; count -= 1) {
+    actions.splice(below(actions.length + 1), 0, { kind: 'update', value: below(HANDLERS + 1) });
+  }
   if (chance() < 0.2) actions.splice(below(actions.length), 0, { kind: 'crash', value: 0 });
   if (chance() < 0.2) actions.splice(below(actions.length), 0, { kind: 'cancel', value: 0 });
-  return { seed, root, actions };
+  const handlers = Array.from({ length: HANDLERS }, () => node(1));
+  return { seed, root, handlers, actions };
 }
 
 /** Where an interpretation notes what it sees. */
@@ -125,7 +143,13 @@ export async function interpret(
   ctx: any,
   root: Node,
   tracer: Tracer,
-  messages: { readonly signals: readonly any[]; readonly child: any; readonly onForeign?: () => void },
+  messages: {
+    readonly signals: readonly any[];
+    readonly child: any;
+    readonly onForeign?: () => void;
+    readonly updates?: readonly any[];
+    readonly handlers?: readonly Node[];
+  },
 ): Promise<unknown> {
   let counter = 0;
   const note = (path: string, what: unknown): void => {
@@ -156,7 +180,16 @@ export async function interpret(
             if (step.attempt <= node.fails) throw new Error(`fails ${step.attempt}`);
             return { path, attempt: step.attempt };
           },
-          { readOnly: node.readOnly, retry: { maxAttempts: node.maxAttempts, initialInterval: 20, jitter: false } },
+          {
+            ...(node.rounds === 2 && {
+              compensate: async (result: any, step: any) => {
+                if (step.attempt === 1 && node.fails > 0) throw new Error('not yet');
+                return result.path;
+              },
+            }),
+            readOnly: node.readOnly,
+            retry: { maxAttempts: node.maxAttempts, initialInterval: 20, jitter: false },
+          },
         );
       case 'sleep':
         return ctx.sleep(node.ms);
@@ -210,10 +243,39 @@ export async function interpret(
         return Promise.any(many(path, node.parts));
       case 'allSettled':
         return (await Promise.allSettled(many(path, node.parts))).map(({ status }) => status);
+      case 'scope':
+        return ctx.scope(
+          async (scope: any) => {
+            scope.signal.addEventListener('abort', () => note(path, 'aborted'));
+            const part = run(`${path}.in`, node.part);
+            if (node.cancelAfter !== undefined) {
+              await Promise.race([part, ctx.sleep(node.cancelAfter)]);
+              scope.cancel('random');
+            }
+            return part;
+          },
+          { cancellable: node.cancellable, ...(node.timeout !== undefined && { timeout: node.timeout }) },
+        );
       case 'float':
         void calm(`${path}.float`, node.part);
         return 'floats';
     }
   };
+  let handled = 0;
+  messages.handlers?.forEach((handler, index) => {
+    ctx.onUpdate(
+      messages.updates![index],
+      (value: unknown) => {
+        note(`u${index}`, value);
+        handled += 1;
+        return run(`u${index}.${handled}`, handler);
+      },
+      {
+        validate: (value: number) => {
+          if (value % 4 === 3) throw new Error('refused');
+        },
+      },
+    );
+  });
   return run('p', root);
 }

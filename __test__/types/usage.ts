@@ -5,6 +5,7 @@ import {
   open,
   query,
   signal,
+  update,
   workerEngine,
   workflow,
   CancelledError,
@@ -47,6 +48,10 @@ export const ping = signal('ping');
 export const sized = signal('sized', qty);
 export const status = query<string>('status');
 export const item = query<number, string>('item');
+export const setQty = update<{ qty: number }, number>('set-qty');
+export const poke = update('poke');
+export const parsedUpdate = update('parsed', qty);
+export const answered = update('answered', qty, qty);
 
 is<Workflow<void, void>>()(workflow('w', () => {}));
 export const nothing = workflow('nothing', async (ctx) => {
@@ -62,7 +67,7 @@ const parsed = workflow(
     is<{ qty: number }>()(o);
     return ctx.info.id;
   },
-  { input: qty, version: 2, timeout: '1d' },
+  { input: qty, version: 2, timeout: '1d', onMismatch: 'fail' },
 );
 is<Workflow<{ qty: string }, string>>()(parsed);
 // @ts-expect-error not a duration
@@ -104,6 +109,12 @@ export const checkout = workflow('checkout', async (ctx, order: Order) => {
   ctx.onQuery(item, (n) => n.toFixed());
   // @ts-expect-error a query answers at once
   ctx.onQuery(status, async () => 'fine');
+  ctx.onUpdate(setQty, async ({ qty: n }) => n, { validate: ({ qty: n }) => is<number>()(n) });
+  ctx.onUpdate(parsedUpdate, (value) => is<{ qty: number }>()(value));
+  ctx.onUpdate(poke, () => {});
+  // @ts-expect-error another answer
+  ctx.onUpdate(setQty, () => 'no');
+  ctx.onSignal(sized, async (value) => is<{ qty: number }>()(value));
   is<void>()(await ctx.condition(() => true));
   is<boolean>()(await ctx.condition(() => true, { timeout: { hours: 1 } }));
   await ctx.sleep('1h30m');
@@ -120,11 +131,27 @@ export const checkout = workflow('checkout', async (ctx, order: Order) => {
   // @ts-expect-error a value is needed
   await child.signal(review);
   is<string>()(await child.result());
+  is<number>()(
+    await ctx.scope(
+      async (scope) => {
+        scope.signal.throwIfAborted();
+        scope.cancel('why');
+        return 1;
+      },
+      { cancellable: false, timeout: '1m' },
+    ),
+  );
+  await ctx.step('undone', () => 'x', { compensate: (result, step) => void [is<string>()(result), step.attempt] });
+  if (order.id === 'next') return ctx.continueAsNew({ id: '2', email: '' }, { version: 2, timeout: '1d' });
+  // @ts-expect-error an input is needed
+  if (order.id === 'none') return ctx.continueAsNew();
   const other = ctx.handle(parsed, 'id');
   await other.cancel('why');
   is<number>()(ctx.random('dice'));
   is<string>()(ctx.uuid());
   is<number>()(ctx.version);
+  is<boolean>()(ctx.patched('tax'));
+  ctx.deprecatePatch('tax');
   ctx.signal.throwIfAborted();
   ctx.log.info('x', { y: 1 });
   const { id, runId, type, attempt, version, replaying, startedAt, shuttingDown } = ctx.info;
@@ -166,8 +193,26 @@ export async function use(): Promise<void> {
   await run.signal(ping);
   is<string>()(await run.query(status));
   is<string>()(await run.query(item, 3));
+  is<number>()(await run.update(setQty, { qty: 1 }, { id: 'u1', actor: 'me', timeout: '1m' }));
+  is<void>()(await run.update(poke));
+  is<unknown>()(await run.update(parsedUpdate, { qty: '1' }));
+  is<{ qty: number }>()(await run.update(answered, { qty: '1' }));
+  // @ts-expect-error an argument is needed
+  await run.update(setQty);
+  is<WorkflowHandle<number>>()(await engine.signalWithStart(nothing, { id: 'n', signal: ping }));
+  // @ts-expect-error the signal needs a value
+  await engine.signalWithStart(nothing, { id: 'n', signal: review });
+  const joined = await engine.updateWithStart(parsed, {
+    id: 'p',
+    input: { qty: '1' },
+    update: setQty,
+    value: { qty: 2 },
+  });
+  is<WorkflowHandle<string>>()(joined.handle);
+  is<number>()(await joined.answer);
   await run.cancel('why', { actor: 'me' });
   await run.terminate();
+  await run.pause({ actor: 'me' });
   await run.resume();
   for await (const record of run.history()) is<string>()(record.kind);
   is<RunRow>()(await run.describe());
@@ -207,7 +252,7 @@ export async function use(): Promise<void> {
         is<'failed' | 'cancelled' | 'terminated' | 'timedOut'>()(error.status);
         break;
       case 'TIMEOUT':
-        is<'attempt' | 'heartbeat' | 'run' | 'wait'>()(error.of);
+        is<'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait'>()(error.of);
     }
   }
 

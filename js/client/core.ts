@@ -163,12 +163,20 @@ export class EngineCore implements PumpOwner {
       this.requests.remove(request);
       request.reject(error);
     };
+    let isRevived = false;
     this.pump.queries.ask({
       name,
       input,
       findSlot: () => {
         try {
           return this.native.querySlot(id, runId);
+        } catch (error) {
+          if ((error as { code?: unknown }).code !== 'NOT_FOUND') throw fromNative(error, id);
+        }
+        try {
+          const slot = this.pump.revive(this.native.revive(id, runId));
+          isRevived = true;
+          return slot;
         } catch (error) {
           throw fromNative(error, id);
         }
@@ -182,7 +190,13 @@ export class EngineCore implements PumpOwner {
         }
       },
       refuse,
-      miss: () => refuse(new RunNotFoundError(`workflow ${id} has ended, or is stuck, and answers no queries`, { id })),
+      miss: () => {
+        const why = isRevived
+          ? 'has ended, and its code does not fit its records any more'
+          : 'has ended, or is stuck, and answers no queries';
+        refuse(new RunNotFoundError(`workflow ${id} ${why}`, { id }));
+      },
+      release: (slot) => this.pump.lay(slot),
     });
     this.pump.wake();
     return request;

@@ -5,9 +5,16 @@ import { asWorkflow, isWorkflow } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
 import { knownOptions } from '../options.js';
 import { EngineCore, type CoreSettings } from './core.js';
-import { patienceOf, waitFor, WorkflowHandle, type ResultOptions } from './handle.js';
+import { WorkflowHandle } from './handle.js';
+import { patienceOf, waitFor, type ResultOptions } from './patience.js';
 import { readResult } from './results.js';
 import { readExplanation, readRow, rowsOf, statusCode, STATUS_NAMES, type Explanation, type RunRow } from './rows.js';
+import {
+  requestSignalWithStart,
+  requestUpdateWithStart,
+  type SignalWithStart,
+  type UpdateWithStart,
+} from './updating.js';
 import { checkId, readStart, requestResult, requestStart, type StartOptions } from './starting.js';
 
 const FILTER_OPTIONS = ['type', 'status', 'paused', 'stuck', 'idPrefix', 'startedAfter', 'startedBefore'];
@@ -43,6 +50,21 @@ export class Engine {
     const start = isThenable(read) ? await read : read;
     const result = requestResult(this.core, start, readResult);
     return waitFor(this.core, result, patience, `the result of workflow ${start.id}`);
+  }
+
+  /** Sends a signal to a workflow and starts it if it does not run, in one record. */
+  async signalWithStart(workflow: unknown, request: SignalWithStart): Promise<WorkflowHandle> {
+    const { start, runId } = await requestSignalWithStart(this.core, workflow, request);
+    return new WorkflowHandle(this.core, start.id, runId);
+  }
+
+  /** Sends an update to a workflow and starts it first if it does not run. */
+  async updateWithStart(
+    workflow: unknown,
+    request: UpdateWithStart,
+  ): Promise<{ readonly handle: WorkflowHandle; readonly answer: Promise<unknown> }> {
+    const { start, runId, answer } = await requestUpdateWithStart(this.core, workflow, request);
+    return { handle: new WorkflowHandle(this.core, start.id, runId), answer };
   }
 
   /** A run, by id. Does not look whether it exists. */

@@ -3,22 +3,15 @@
  */
 import { decode } from '../codec.js';
 import { checkSignalValue, queryName, signalName } from '../definitions.js';
-import { toMs } from '../duration.js';
-import { TimeoutError } from '../errors.js';
 import { knownOptions, oneLine } from '../options.js';
 import type { EngineCore } from './core.js';
-import type { Request } from './requests.js';
+import { patienceOf, waitFor, type ResultOptions } from './patience.js';
 import { readResult } from './results.js';
+import { requestUpdate, type UpdateOptions } from './updating.js';
 import { readHistoryRecord, readRow, rowsOf, type HistoryRecord, type RunRow } from './rows.js';
 
 /** Records fetched at a time. */
 const HISTORY_PAGE = 200;
-
-/** How long a caller waits. */
-export interface ResultOptions {
-  readonly timeout?: unknown;
-  readonly signal?: AbortSignal | undefined;
-}
 
 /** A workflow. */
 export class WorkflowHandle {
@@ -67,6 +60,11 @@ export class WorkflowHandle {
     return decode(await waitFor(this.#core, request, patience, `the answer to query '${name}'`));
   }
 
+  /** Asks for an update and waits for its answer, which is durable then. */
+  update(update: unknown, input?: unknown, options?: UpdateOptions): Promise<unknown> {
+    return requestUpdate(this.#core, this.id, this.runId ?? '', update, input, options);
+  }
+
   /** Asks the run to end. Resolved: the request is durable. No-op after its end. */
   async cancel(reason?: string, options?: { actor?: string }): Promise<void> {
     const [why, actor] = this.#audit(reason, options, 'cancel');
@@ -77,6 +75,12 @@ export class WorkflowHandle {
   async terminate(reason?: string, options?: { actor?: string }): Promise<void> {
     const [why, actor] = this.#audit(reason, options, 'terminate');
     await this.#ask((token, id, runId) => this.#core.native.terminate(token, id, runId, why, actor));
+  }
+
+  /** Nothing of its code goes on until `resume`. Resolved: the request is durable. */
+  async pause(options?: { actor?: string }): Promise<void> {
+    const [, actor] = this.#audit(undefined, options, 'pause');
+    await this.#ask((token, id, runId) => this.#core.native.pause(token, id, runId, actor));
   }
 
   /** Ends a pause; tries a stuck run again. */
@@ -122,50 +126,4 @@ export class WorkflowHandle {
 
 function nothing(): void {
   // The answer is that there is one.
-}
-
-/** How long a caller waits, read before anything is asked. */
-export interface Patience {
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal | undefined;
-}
-
-/** @throws TypeError, RangeError */
-export function patienceOf(options: ResultOptions | undefined, verb: string): Patience {
-  knownOptions(options, ['timeout', 'signal'], verb);
-  const { timeout, signal } = options ?? {};
-  if (signal !== undefined && typeof signal.addEventListener !== 'function') {
-    throw new TypeError(`the option signal of ${verb} must be an AbortSignal`);
-  }
-  return { timeoutMs: timeout === undefined ? -1 : toMs(timeout), signal };
-}
-
-/** Waits for a request as long as the caller wants; what was asked goes on. */
-export function waitFor<T>(core: EngineCore, request: Request<T>, patience: Patience, what: string): Promise<T> {
-  const { timeoutMs, signal } = patience;
-  return timeoutMs < 0 && signal === undefined ? request.promise : waitPatiently(core, request, patience, what);
-}
-
-async function waitPatiently<T>(core: EngineCore, request: Request<T>, patience: Patience, what: string): Promise<T> {
-  const { timeoutMs, signal } = patience;
-  const giveUp = (error: unknown): void => {
-    core.forget(request);
-    request.reject(error);
-  };
-  const onAbort = (): void => giveUp(signal!.reason);
-  let timer: unknown;
-  if (signal?.aborted === true) onAbort();
-  else signal?.addEventListener('abort', onAbort, { once: true });
-  if (timeoutMs >= 0) {
-    timer = core.primitives.setTimeout(
-      () => giveUp(new TimeoutError(`${what} did not come within ${timeoutMs} ms`, { of: 'wait' })),
-      Math.min(timeoutMs, 0x7fffffff),
-    );
-  }
-  try {
-    return await request.promise;
-  } finally {
-    signal?.removeEventListener('abort', onAbort);
-    if (timer !== undefined) core.primitives.clearTimeout(timer);
-  }
 }

@@ -10,6 +10,7 @@ export const EVENT_NAMES = [
   'cancelled',
   'terminated',
   'timedOut',
+  'continuedAsNew',
   'stuck',
   'warning',
   'workerLost',

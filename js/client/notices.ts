@@ -22,6 +22,7 @@ export function noticeOf(name: EventName, base: object, payload: string): object
       return { ...base, error: new DeterminismError(report.message, { report }) };
     }
     case 'timedOut':
+    case 'continuedAsNew':
     case 'warning':
     case 'workerLost':
     case 'workerBlocked':

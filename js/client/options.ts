@@ -2,11 +2,12 @@
  * The options of `open`, read and checked.
  */
 import * as path from 'node:path';
-import { isWorkflow } from '../definitions.js';
+import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
 import { primitives } from '../native.js';
 import { knownOptions, shown } from '../options.js';
 import type { Logger } from '../worker/host.js';
 import type { WorkflowCode } from '../workflow/run.js';
+import type { VersionedCode } from '../workflow/versions.js';
 import { PAYLOAD_BYTES_MAX, type CoreSettings } from './core.js';
 import { readWorkerOptions } from '../threads/options.js';
 
@@ -84,15 +85,27 @@ function readWorkers({ workers, workflows }: OpenOptions): CoreSettings['group']
 
 function readDefinitions(workflows: unknown): ReadonlyMap<string, WorkflowCode> {
   if (!Array.isArray(workflows)) throw new TypeError('workflows must be an array of what workflow() returned');
-  const definitions = new Map<string, WorkflowCode>();
+  const byName = new Map<string, Map<number, WorkflowDefinition>>();
   workflows.forEach((definition: unknown, index) => {
     if (!isWorkflow(definition)) throw new TypeError(`workflows[${index}] is not what workflow() returned`);
-    const before = definitions.get(definition.name);
-    if (before !== undefined && before !== definition)
-      throw new TypeError(`there are two workflows named '${definition.name}'`);
-    definitions.set(definition.name, definition);
+    const { name, options } = definition;
+    const version = options.version ?? 1;
+    const versions = byName.get(name) ?? new Map<number, WorkflowDefinition>();
+    const before = versions.get(version);
+    if (before !== undefined && before !== definition) {
+      throw new TypeError(`there are two workflows named '${name}' of version ${version}`);
+    }
+    byName.set(name, versions.set(version, definition));
   });
-  return definitions;
+  return new Map([...byName].map(([name, versions]) => [name, codeOf(versions)]));
+}
+
+/** The newest version, with the others if there are any. */
+function codeOf(versions: ReadonlyMap<number, WorkflowDefinition>): WorkflowCode {
+  const newest = versions.get(Math.max(...versions.keys()))!;
+  if (versions.size === 1) return newest;
+  const code: WorkflowDefinition & VersionedCode = { ...newest, versions };
+  return code;
 }
 
 function wholeNumber(value: unknown, name: string, byDefault: number): number {

@@ -26,6 +26,8 @@ export interface Waiting {
   readonly token: number;
   /** The run that it is about, if it waits for the end of one: such a request outlives a crash in memory. */
   readonly target: ResultTarget | null;
+  /** Asks again, after a crash in memory; `undefined`: it cannot be. */
+  again?: ((token: number) => void) | undefined;
   /** The answer. @param status of a run that ended */
   settle(text: string, status: number): void;
   reject(error: unknown): void;
@@ -47,6 +49,7 @@ export class Request<T> implements Waiting {
   readonly promise: Promise<T>;
   private readonly settleWith: (value: T) => void;
   private readonly rejectWith: (error: unknown) => void;
+  again: ((token: number) => void) | undefined = undefined;
 
   constructor(
     readonly token: number,

@@ -5,7 +5,9 @@ import { decode, decodeFailure } from '../codec.js';
 import type { StuckOperation, StuckReport } from '../errors.js';
 
 /** Statuses by their numbers. */
-const STATUSES = ['running', 'completed', 'failed', 'cancelled', 'terminated', 'timedOut'] as const;
+const STATUSES = ['running', 'completed', 'failed', 'cancelled', 'terminated', 'timedOut', 'continuedAsNew'] as const;
+/** The number of the last one; those before have the numbers of their places. */
+const CONTINUED_AS_NEW = 8;
 
 /** How a run stands. */
 export type Status = (typeof STATUSES)[number];
@@ -43,7 +45,8 @@ export type Explanation =
   | { readonly reason: 'ended'; readonly status: Status }
   | { readonly reason: 'timer'; readonly until: Date }
   | { readonly reason: 'retry'; readonly until: Date; readonly step: string }
-  | { readonly reason: 'step' | 'paused'; readonly step: string }
+  | { readonly reason: 'step'; readonly step: string }
+  | { readonly reason: 'paused'; readonly step: string | undefined }
   | { readonly reason: 'waiting'; readonly for: string }
   | ({ readonly reason: 'stuck' } & StuckReport);
 
@@ -54,13 +57,13 @@ export function rowsOf(text: string): string[] {
 
 /** The name of a status. */
 export function statusName(code: number): Status {
-  return STATUSES[code] ?? 'failed';
+  return code === CONTINUED_AS_NEW ? 'continuedAsNew' : (STATUSES[code] ?? 'failed');
 }
 
 /** The number of a status; `undefined` if there is none of that name. */
 export function statusCode(name: unknown): number | undefined {
   const code = STATUSES.indexOf(name as Status);
-  return code < 0 ? undefined : code;
+  return code < 0 ? undefined : name === 'continuedAsNew' ? CONTINUED_AS_NEW : code;
 }
 
 /** Names of all statuses, for messages. */
@@ -111,8 +114,9 @@ export function readExplanation(text: string): Explanation {
     case 'retry':
       return { reason, until: new Date(Number(field[1])), step: field[2]! };
     case 'step':
-    case 'paused':
       return { reason, step: field[1]! };
+    case 'paused':
+      return { reason, step: field[1] === '' ? undefined : field[1]! };
     case 'waiting':
       return { reason, for: field[1]! };
     case 'stuck':

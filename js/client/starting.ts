@@ -115,7 +115,7 @@ function send(core: EngineCore, start: Start, token: number, resultToken: number
 }
 
 /** A reply says which run has the id, and whether it was there before. */
-function runIdOf(reply: string): string {
+export function runIdOf(reply: string): string {
   return reply.slice(0, reply.indexOf('\u001f'));
 }
 

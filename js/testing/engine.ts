@@ -206,6 +206,10 @@ export class TestEngine extends Engine {
     for (const request of requests.all()) {
       const { target } = request;
       try {
+        if (request.again !== undefined) {
+          request.again(request.token);
+          continue;
+        }
         if (target === null || target.runId === '')
           throw new StorageError('the engine crashed before the answer was durable');
         native.result(request.token, target.id, target.runId);

@@ -23,6 +23,18 @@ export function inRoot<Args extends unknown[], Result>(fn: (...args: Args) => Re
   return root.runInAsyncScope(fn, undefined, ...args);
 }
 
+const scopes = new AsyncLocalStorage<object>();
+
+/** Runs `fn` and everything that follows from it in a scope. Async hooks are on from the first one of the process on. */
+export function inScope<Argument>(scope: object, fn: (argument: Argument) => unknown, argument: Argument): unknown {
+  return scopes.run(scope, fn, argument);
+}
+
+/** The scope that the caller belongs to. */
+export function currentScope(): object | undefined {
+  return scopes.getStore();
+}
+
 /** The context of the caller. */
 export function captureContext(): StepScope {
   return new AsyncResource('fusee.step', MANUAL) as unknown as StepScope;

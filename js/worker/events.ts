@@ -6,12 +6,14 @@
 import { CancelledError, JournalLimitError, TerminatedError, TimeoutError } from '../errors.js';
 import { CANCELLED, FAILED, TERMINATED, TIMED_OUT, type Host } from '../workflow/host.js';
 import { Run, type WorkflowCode } from '../workflow/run.js';
+import { codeFor, isVersioned } from '../workflow/versions.js';
 
 const START = 1;
 const WAKE = 2;
 const ATTEMPT = 3;
 const TIMEOUT = 4;
 const ENDED = 5;
+const OFFER = 14;
 
 const EVENTS_MAX = 1024;
 const NUMBERS_BEFORE = 4;
@@ -31,6 +33,8 @@ export interface EventSink {
   ): void;
   handleTimeout(slot: number, seq: number, lease: number, isHeartbeat: boolean): void;
   handleEnded(slot: number, reason: unknown): void;
+  /** An update is to be validated. */
+  handleOffer(slot: number, number: number, text: string): void;
   /** Any other event. @returns whether code of a caller goes on because of it */
   handleOther(kind: number, a: number, b: number, text: string): boolean;
 }
@@ -91,19 +95,33 @@ export class EventReader {
       case ENDED:
         sink.handleEnded(a, reasonOfEnd(b));
         return false;
+      case OFFER:
+        // A copy: it may wait longer than the other texts of the fetch.
+        sink.handleOffer(a, b, ownCopy(text));
+        return false;
       default:
         return sink.handleOther(kind, a, b, text);
     }
   }
 
   private start(slot: number, text: string): void {
+    this.sink.handleStart(this.runOf(slot, text));
+  }
+
+  /** The run that a start tells of. @param text id, key root, type, input */
+  runOf(slot: number, text: string): Run {
     const idEnd = text.indexOf('\u001f');
     const identityEnd = text.indexOf('\u001f', idEnd + 1);
     const typeEnd = text.indexOf('\u001f', identityEnd + 1);
     const type = text.slice(identityEnd + 1, typeEnd);
-    const code = this.definitions.get(type);
-    if (code === undefined) throw new Error(`a run of '${type}' came here, which is not defined here`);
-    this.sink.handleStart(new Run(this.host, slot, code, ownCopy(text.slice(0, identityEnd)), text.slice(typeEnd + 1)));
+    const newest = this.definitions.get(type);
+    if (newest === undefined) throw new Error(`a run of '${type}' came here, which is not defined here`);
+    const code = isVersioned(newest) ? codeFor(newest, this.versionOf(slot)) : newest;
+    return new Run(this.host, slot, code, ownCopy(text.slice(0, identityEnd)), text.slice(typeEnd + 1));
+  }
+
+  private versionOf(slot: number): number {
+    return Number(this.host.verbs.identity(slot).split('\u001f', 4)[3]);
   }
 }
 

@@ -13,12 +13,13 @@ import type { Run, WorkflowCode } from '../workflow/run.js';
 import { Attempt } from './attempt.js';
 import { Bodies, type BodyOwner, type BodyVerbs } from './bodies.js';
 import type { TickWatch } from './tick-watch.js';
-import { captureContext, currentMark, inRoot, marked } from './contexts.js';
+import { captureContext, currentMark, currentScope, inRoot, inScope, marked } from './contexts.js';
 
 /** What the host needs of the engine. */
 export interface HostVerbs extends Verbs, BodyVerbs {
   stuck(slot: number, message: string, place: string): void;
   stuckAt(slot: number, place: string): void;
+  failStuck(slot: number, failure: string): number;
   mismatch(slot: number): string;
   idempotencyKey(keyRoot: string, name: string, nth: number): string;
 }
@@ -121,6 +122,10 @@ export class WorkerHost implements Host, BodyOwner {
     return this.isDev ? inRoot(callMarked, run, code, context, input) : inRoot(code.handler as Handler, context, input);
   }
 
+  call(run: Run, fn: (argument: unknown) => unknown, argument: unknown): unknown {
+    return this.isDev ? inRoot(marked as typeof callOne, run, fn, argument) : inRoot(fn, argument);
+  }
+
   gate(step: StepOp): void {
     this.bodies.gate(step);
   }
@@ -132,6 +137,14 @@ export class WorkerHost implements Host, BodyOwner {
   captureContext(): StepScope {
     this.watch.takeId();
     return captureContext();
+  }
+
+  inScope<Argument>(scope: object, fn: (argument: Argument) => unknown, argument: Argument): unknown {
+    return inScope(scope, fn, argument);
+  }
+
+  currentScope(): object | undefined {
+    return currentScope();
   }
 
   isOutside(): boolean {
@@ -213,8 +226,18 @@ export class WorkerHost implements Host, BodyOwner {
   /** A run's code breaks a rule, and the engine knows it. */
   private reportStuck(run: Run, message: string): void {
     const { id, code } = run;
-    this.stuckCount += 1;
     this.halt(run);
+    // Whoever asks is told.
+    if (run.isRevived) return;
+    if (code.options?.onMismatch === 'fail') {
+      this.verbs.failStuck(run.slot, encodeFailure(new DeterminismError(message)));
+      this.settings.logger.warn(`fusee: workflow '${code.name}' ${id} has failed, as its onMismatch says: ${message}`, {
+        workflow: code.name,
+        id,
+      });
+      return;
+    }
+    this.stuckCount += 1;
     this.settings.logger.warn(
       `fusee: workflow '${code.name}' ${id} is stuck: ${message}. Other runs go on. ` +
         `Mend the code, then call handle.resume()`,
@@ -230,6 +253,8 @@ export class WorkerHost implements Host, BodyOwner {
     this.turns.drop(run);
   }
 }
+
+declare function callOne(run: Run, fn: (argument: unknown) => unknown, argument: unknown): unknown;
 
 type Handler = (context: Context, input: unknown) => unknown;
 

@@ -10,24 +10,29 @@
 import type { Primitives } from '../native.js';
 import { CANCELLED, COMPLETED, DEAD, FAILED, MISMATCH } from '../workflow/host.js';
 import { CancelledError } from '../errors.js';
+import { Continuation } from '../workflow/continuing.js';
 import type { ConditionOp } from '../workflow/operations.js';
 import { StepOp } from '../workflow/operations.js';
 import { atPlace } from '../workflow/place.js';
-import type { Run } from '../workflow/run.js';
+import type { Outcome, Run } from '../workflow/run.js';
 import type { Attempt } from './attempt.js';
 import type { Bodies } from './bodies.js';
 import { DueTimer } from './due-timer.js';
 import { EventReader, type EventSink } from './events.js';
 import { WorkerHost, type HostSettings, type HostVerbs, type TurnOwner } from './host.js';
+import { Offers, type OfferVerbs } from './offers.js';
 import { Queries } from './queries.js';
 import { ReadyQueue } from './ready-queue.js';
 import { enter, leave, type TurnTaker } from './thread.js';
 import { TickWatch } from './tick-watch.js';
 
 /** What the pump needs of the engine. */
-export interface PumpVerbs extends HostVerbs {
+export interface PumpVerbs extends HostVerbs, OfferVerbs {
   quiescent(slot: number): number;
   finish(slot: number, status: number, payload: string): number;
+  /** Lets go of a run that was revived. */
+  lay(slot: number): void;
+  continueAsNew(slot: number, version: number, timeoutMs: number, input: string): number;
   idle(): number;
   tick(heads: Uint32Array): string;
   nextDueMs(): number;
@@ -61,6 +66,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   isClosed = false;
   readonly host: WorkerHost;
   readonly queries: Queries;
+  private readonly offers: Offers;
   private readonly bodies: Bodies;
   private readonly runs = new Map<number, Run>();
   private readonly events: EventReader;
@@ -94,6 +100,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     this.bodies = this.host.bodies;
     this.dueTimer = new DueTimer(primitives, this.notify);
     this.queries = new Queries(verbs, this.host);
+    this.offers = new Offers(verbs, this.host);
     this.events = new EventReader(this.host, settings.definitions, this);
   }
 
@@ -166,6 +173,26 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     leave(this, this.primitives.nextTick);
   }
 
+  /** Has the code of a run that has ended replay, to be asked. @param text slot, id, key root, type, input @returns the slot */
+  revive(text: string): number {
+    const border = text.indexOf('\u001f');
+    const run = this.events.runOf(Number(text.slice(0, border)), text.slice(border + 1));
+    run.isRevived = true;
+    this.handleStart(run);
+    // The pass that asks for it goes on to its turns.
+    this.isStirred = true;
+    return run.slot;
+  }
+
+  /** A revived run has been asked. */
+  lay(slot: number): void {
+    const run = this.runs.get(slot);
+    if (run?.isRevived !== true) return;
+    this.drop(run);
+    run.kill(undefined);
+    this.verbs.lay(slot);
+  }
+
   /** Takes the events of this life that wait to be fetched. */
   drainEvents(): void {
     while (this.events.hasMore) this.events.fetch(this.verbs);
@@ -184,6 +211,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     this.host.current = null;
     this.bodies.forget();
     this.queries.forget();
+    this.offers.forget();
   }
 
   /** Aborts the signals of all attempts that run. Their outcomes count no more: they cost no attempt. */
@@ -230,6 +258,10 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     if (run === undefined) return;
     this.drop(run);
     run.kill(reason);
+  }
+
+  handleOffer(slot: number, number: number, text: string): void {
+    this.offers.add(slot, number, text);
   }
 
   handleOther(kind: number, a: number, b: number, text: string): boolean {
@@ -306,7 +338,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
         this.hasCaughtUp = true;
         this.owner.handleCaughtUp();
       }
-      if (this.queries.answerDue(this.runs)) {
+      if (this.queries.answerDue(this.runs) || this.offers.decideDue(this.runs)) {
         this.isStirred = true;
         continue;
       }
@@ -441,7 +473,22 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   }
 
   private finish(run: Run): void {
-    const { hasFailed, value } = run.outcome!;
+    if (run.isRevived) return;
+    const answer = this.recordEnd(run, run.outcome!);
+    if (answer === MISMATCH) {
+      this.host.mismatch(run, 'end of the function');
+      return;
+    }
+    this.drop(run);
+    run.isDead = true;
+    run.conditions = null;
+    if (run.pendingCount > 0) this.abandonRest(run);
+  }
+
+  private recordEnd(run: Run, { hasFailed, value }: Outcome): number {
+    if (value instanceof Continuation) {
+      return this.verbs.continueAsNew(run.slot, value.version, value.timeoutMs, value.input);
+    }
     let status = hasFailed ? FAILED : COMPLETED;
     let payload: string;
     if (hasFailed) {
@@ -455,15 +502,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
         payload = this.host.encodeFailure(error);
       }
     }
-    const answer = this.verbs.finish(run.slot, status, payload);
-    if (answer === MISMATCH) {
-      this.host.mismatch(run, 'end of the function');
-      return;
-    }
-    this.drop(run);
-    run.isDead = true;
-    run.conditions = null;
-    if (run.pendingCount > 0) this.abandonRest(run);
+    return this.verbs.finish(run.slot, status, payload);
   }
 
   /** Bodies of steps that nobody waited for do not outlive their run. */

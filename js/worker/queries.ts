@@ -21,6 +21,8 @@ export interface Query {
   refuse(error: unknown): void;
   /** The run has gone, or got stuck, before it could be asked. */
   miss(): void;
+  /** Nothing more is asked of the slot. */
+  release(slot: number): void;
 }
 
 interface Entry {
@@ -71,14 +73,17 @@ export class Queries {
     const hasGone =
       run === undefined ? entry.run !== null || this.isStuck(entry.slot) : entry.run !== null && entry.run !== run;
     if (hasGone) {
+      query.release(entry.slot);
       query.miss();
       return true;
     }
-    if (run === undefined || !run.isLaunched || this.verbs.replaying(run.slot) === 1) {
+    const isOver = run?.isRevived === true && run.outcome !== null;
+    if (run === undefined || !run.isLaunched || (!isOver && this.verbs.replaying(run.slot) === 1)) {
       entry.run = run ?? null;
       return false;
     }
     this.answer(run, query);
+    query.release(entry.slot);
     return true;
   }
 

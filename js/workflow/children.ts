@@ -9,7 +9,7 @@ import { checkText, conflictPolicyCode, knownOptions, oneLine, reusePolicyCode }
 import { SEND_CANCEL, SEND_SIGNAL, SEND_WATCH } from './host.js';
 import { EndOp } from './operations.js';
 import type { Run } from './run.js';
-import { enter, isOpen, never, refuse } from './turn.js';
+import { enter, isOpen, never, refusalOf, refuse } from './turn.js';
 
 const CHILD_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'onParentClose'];
 const CLOSE_POLICIES = ['terminate', 'cancel', 'abandon'];
@@ -51,7 +51,7 @@ export function openChild(
   const seq = ++run.seq;
   const answer = run.host.verbs.openChild(run.slot, seq, flags, id, type, version, text, timeoutMs);
   if (!isOpen(run, answer, `${verb} '${type}'`)) return undefined;
-  const op = new EndOp(seq, id);
+  const op = new EndOp(seq, id, options.onParentClose !== 'abandon');
   run.addPending(op);
   return op;
 }
@@ -85,10 +85,11 @@ export class ChildHandle {
     const run = this.#run;
     if (!enter(run, 'result')) return never();
     if (this.#end !== null) return this.#end.promise;
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     const seq = ++run.seq;
     if (!this.#send(seq, SEND_WATCH, '', '', `result of '${this.id}'`)) return never();
-    this.#end = new EndOp(seq, this.id);
+    this.#end = new EndOp(seq, this.id, false);
     run.addPending(this.#end);
     return this.#end.promise;
   }
@@ -97,7 +98,8 @@ export class ChildHandle {
   signal(signal: unknown, value?: unknown): Promise<void> {
     const run = this.#run;
     if (!enter(run, 'signal')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     const name = signalName(signal);
     const text = run.host.encode(checkSignalValue(signal, value), `the value of signal '${name}'`);
     return this.#send(++run.seq, SEND_SIGNAL, name, text, `signal '${name}'`) ? Promise.resolve() : never();
@@ -107,7 +109,8 @@ export class ChildHandle {
   cancel(reason?: string): Promise<void> {
     const run = this.#run;
     if (!enter(run, 'cancel')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     const isSent = this.#send(
       ++run.seq,
       SEND_CANCEL,

@@ -4,18 +4,21 @@
  * Every verb belongs to a turn of its own run (LAW-4); an operation is its number, its kind and its name (LAW-5). It
  * does not know how anything is recorded or resolved.
  */
-import { asWorkflow, queryName, signalName } from '../definitions.js';
+import { asWorkflow, queryName, signalName, updateName } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
-import { checkText } from '../options.js';
+import { DeterminismError } from '../errors.js';
+import { checkText, knownOptions } from '../options.js';
 import { ChildHandle, openChild } from './children.js';
+import { continuationOf } from './continuing.js';
 import { LATER, type LogLevel } from './host.js';
 import { ConditionOp, Op, StepOp, WaitOp } from './operations.js';
 import { RandomStream } from './random.js';
 import type { Run } from './run.js';
-import { openWait, SignalIterator } from './signals.js';
+import { openScope, type ScopeHandle } from './scopes.js';
+import { followSignals, openWait, SignalIterator } from './signals.js';
 import { StepNames } from './step-names.js';
 import { DEFAULT_POLICY, stepPolicy } from './step-options.js';
-import { enter, isOpen, never, refuse } from './turn.js';
+import { enter, isOpen, never, refusalOf, refuse } from './turn.js';
 
 /** What is told about a run. */
 export interface RunInfo {
@@ -51,7 +54,8 @@ export class Context {
   step(name: string, fn: (step: never) => unknown, options?: object): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'step')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     checkName(name, 'step');
     if (typeof fn !== 'function') throw new TypeError(`ctx.step('${name}') needs a function as its second argument`);
     const policy = options === undefined ? DEFAULT_POLICY : stepPolicy(options);
@@ -82,7 +86,8 @@ export class Context {
   waitFor(signal: unknown, options?: { timeout?: unknown; orElse?: unknown }): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'waitFor')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     const name = signalName(signal);
     const timeoutMs = options?.timeout === undefined ? -1 : toMs(options.timeout);
     const wait = openWait(run, name, timeoutMs, options?.orElse, false);
@@ -96,7 +101,8 @@ export class Context {
   condition(predicate: () => boolean, options?: { timeout?: unknown }): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'condition')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     if (typeof predicate !== 'function') throw new TypeError('ctx.condition needs a function');
     const isTimed = options?.timeout !== undefined;
     const timeoutMs = isTimed ? toMs(options.timeout) : -1;
@@ -117,17 +123,42 @@ export class Context {
     (run.queries ??= new Map()).set(name, fn);
   }
 
+  onUpdate(update: unknown, fn: (input: unknown) => unknown, options?: { validate?: (input: unknown) => void }): void {
+    const run = this.#run;
+    if (!enter(run, 'onUpdate')) return;
+    const name = updateName(update);
+    if (typeof fn !== 'function')
+      throw new TypeError(`ctx.onUpdate('${name}') needs a function as its second argument`);
+    knownOptions(options, ['validate'], 'ctx.onUpdate');
+    const validate = options?.validate;
+    if (validate !== undefined && typeof validate !== 'function') {
+      throw new TypeError(`the option validate of ctx.onUpdate('${name}') must be a function`);
+    }
+    (run.updates ??= new Map()).set(name, { fn, validate });
+  }
+
+  onSignal(signal: unknown, fn: (value: unknown) => unknown): void {
+    const run = this.#run;
+    if (!enter(run, 'onSignal')) return;
+    const name = signalName(signal);
+    if (typeof fn !== 'function')
+      throw new TypeError(`ctx.onSignal('${name}') needs a function as its second argument`);
+    followSignals(run, name, fn);
+  }
+
   run(definition: unknown, input?: unknown, options?: object): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'run')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     return openChild(run, 'run', definition, input, options)?.promise ?? never();
   }
 
   start(definition: unknown, input?: unknown, options?: object): Promise<ChildHandle> {
     const run = this.#run;
     if (!enter(run, 'start')) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     const op = openChild(run, 'start', definition, input, options);
     return op === undefined ? never() : Promise.resolve(new ChildHandle(run, op.id, '', op));
   }
@@ -148,6 +179,34 @@ export class Context {
 
   uuid(): string {
     return enter(this.#run, 'uuid') ? this.#stream('uuid').nextUuid() : '';
+  }
+
+  scope(fn: (scope: ScopeHandle) => unknown, options?: object): Promise<unknown> {
+    return openScope(this.#run, fn, options);
+  }
+
+  continueAsNew(input?: unknown, options?: object): never {
+    const run = this.#run;
+    if (enter(run, 'continueAsNew')) throw continuationOf(run, input, options) as unknown as Error;
+    // The run is stuck: the code that called goes on no more, whatever it catches.
+    throw new DeterminismError(`ctx.continueAsNew was called out of turn in workflow ${run.id}`);
+  }
+
+  patched(id: string): boolean {
+    const run = this.#run;
+    if (!enter(run, 'patched')) return false;
+    checkText(id, 'the id given to ctx.patched');
+    const known = run.patches?.get(id);
+    if (known !== undefined) return known;
+    const answer = run.host.verbs.patched(run.slot, id);
+    if (!isOpen(run, answer, `patched '${id}'`)) return false;
+    // What it is first holds for the whole run, also where old records end.
+    (run.patches ??= new Map()).set(id, answer === 1);
+    return answer === 1;
+  }
+
+  deprecatePatch(id: string): void {
+    this.patched(id);
   }
 
   get version(): number {
@@ -174,7 +233,8 @@ export class Context {
   #timer(verb: string, isAbsolute: boolean, value: unknown, read: (value: never) => number): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, verb)) return never();
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     const ms = read(value as never);
     const seq = ++run.seq;
     if (!isOpen(run, run.host.verbs.openTimer(run.slot, seq, ms, isAbsolute), verb)) return never();

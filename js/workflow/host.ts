@@ -27,6 +27,7 @@ export const WAIT_TIMED_OUT = 6;
 export const CONDITION_TIMED_OUT = 7;
 export const RUN_ENDED = 8;
 export const CANCEL = 9;
+export const UPDATE = 10;
 
 /** Statuses by the numbers that they have in records. */
 export const COMPLETED = 1;
@@ -38,11 +39,15 @@ export const TIMED_OUT = 5;
 export const NOT_FOUND = 6;
 /** Of a child: the id policies say no. */
 export const REFUSED = 7;
+/** The next run under its id took its place. */
+export const CONTINUED_AS_NEW = 8;
 
 /** What `openSend` sends. */
 export const SEND_SIGNAL = 0;
 export const SEND_CANCEL = 1;
 export const SEND_WATCH = 2;
+/** To the child that the operation in the payload started. */
+export const SEND_CANCEL_CHILD = 3;
 
 /** Flags of `openStep`. */
 export const STEP_READ_ONLY = 1;
@@ -55,6 +60,11 @@ export interface Verbs {
   openWait(slot: number, seq: number, signal: string, timeoutMs: number): number;
   openCondition(slot: number, seq: number, timeoutMs: number): number;
   withdraw(slot: number, seq: number): number;
+  /** A cancel of the run leaves an open operation alone. */
+  shield(slot: number, seq: number): number;
+  /** 1: the run takes the changed way. */
+  patched(slot: number, id: string): number;
+  answerUpdate(slot: number, number: number, hasFailed: boolean, payload: string): number;
   openChild(
     slot: number,
     seq: number,
@@ -91,12 +101,18 @@ export interface Host {
   encode(value: unknown, what: string): string;
   /** Calls the function of a run in the root context; what it returns is what the function returned. */
   launch(run: Run): unknown;
+  /** Calls other code of a run than its function, in the root context too. */
+  call(run: Run, fn: (argument: unknown) => unknown, argument: unknown): unknown;
   /** The body of a step may run once its gate is durable. */
   gate(step: StepOp): void;
   /** The outcome of a step's body does not matter any more. */
   abandon(step: StepOp, reason: unknown): void;
   /** The async context of a `ctx.step` call, in which its body will run. */
   captureContext(): StepScope;
+  /** Calls a function so that what follows from it belongs to a scope. */
+  inScope<Argument>(scope: object, fn: (argument: Argument) => unknown, argument: Argument): unknown;
+  /** The scope that the caller belongs to. */
+  currentScope(): object | undefined;
   /** In development: whether the caller is the body of a step, or a query's or a condition's function. */
   isOutside(): boolean;
   /** A verb was called when it may not be. @throws when the caller is no workflow code; else the run is stuck now */

@@ -110,6 +110,8 @@ export class EndOp extends Op {
   constructor(
     seq: number,
     readonly id: string,
+    /** It was started here, and is cancelled with what waits for it. */
+    readonly isChild: boolean,
   ) {
     super(seq);
   }
@@ -127,7 +129,7 @@ export class PendingOps {
     return (this.only === null ? 0 : 1) + (this.more === null ? 0 : this.more.size);
   }
 
-  addPending(op: Op): void {
+  protected keepPending(op: Op): void {
     if (this.only === null) this.only = op;
     else (this.more ??= new Map()).set(op.seq, op);
   }
@@ -148,13 +150,16 @@ export class PendingOps {
     return op;
   }
 
-  /** Takes all, in call order. */
-  takeAllPending(): Op[] {
+  /** Takes all but those in `kept`, in call order. */
+  takeAllPending(kept?: ReadonlySet<Op>): Op[] {
     const all = this.only === null ? [] : [this.only];
     if (this.more !== null) all.push(...this.more.values());
     this.only = null;
     this.more = null;
-    return all.sort((a, b) => a.seq - b.seq);
+    all.sort((a, b) => a.seq - b.seq);
+    if (kept === undefined || kept.size === 0) return all;
+    for (const op of all) if (kept.has(op)) this.keepPending(op);
+    return all.filter((op) => !kept.has(op));
   }
 
   /** All, in no order. */

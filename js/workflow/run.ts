@@ -27,18 +27,25 @@ import {
   TERMINATED,
   TIMED_OUT,
   TIMER_FIRED,
+  UPDATE,
   WAIT_GOT_VALUE,
   WAIT_TIMED_OUT,
   type Host,
 } from './host.js';
-import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, WaitOp } from './operations.js';
+import { compensate, type Undo } from './compensation.js';
+import { Continuation } from './continuing.js';
+import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, WaitOp, type Op } from './operations.js';
 import { ReplayedResults } from './replayed-results.js';
+import { giveUp, type Scope, type Scopes } from './scopes.js';
 import type { StepNames } from './step-names.js';
+import { deliverUpdate, type UpdateHandler } from './updates.js';
 
 /** What the function of a workflow is given to `workflow()` as. */
 export interface WorkflowCode {
   readonly name: string;
   readonly handler: (ctx: never, input: never) => unknown;
+  /** As `workflow()` was given them. */
+  readonly options?: { readonly onMismatch?: unknown };
 }
 
 /** How the function of a run ended. */
@@ -53,6 +60,8 @@ export class Run extends PendingOps {
   seq = 0;
   /** Its code goes on no more: the run ended, is stuck, or was taken away. What it waits for stays pending. */
   isDead = false;
+  /** It has ended and only replays, to be asked: nothing that it does counts. */
+  isRevived = false;
   /** It is in the queue of runs that have deliveries. */
   isReady = false;
   /** In a replay: results that were read ahead. */
@@ -69,6 +78,15 @@ export class Run extends PendingOps {
   cancelled: CancelledError | null = null;
   /** Handlers of queries, by name. */
   queries: Map<string, (input: unknown) => unknown> | null = null;
+  /** Handlers of updates, by name. */
+  updates: Map<string, UpdateHandler> | null = null;
+  /** `null`: it has had none. */
+  scopes: Scopes | null = null;
+  /** Steps that are to be undone if it fails, in the order of their results. */
+  undos: Undo[] | null = null;
+  private isUndoing = false;
+  /** Changes of the code that were asked for, and whether the run takes them. */
+  patches: Map<string, boolean> | null = null;
   /** Names of the steps so far. */
   steps: StepNames | null = null;
   /** Made when someone asks for `ctx.signal`. */
@@ -140,7 +158,7 @@ export class Run extends PendingOps {
     this.taken = 0;
     this.timeMs = -1;
     const op = this.takePending(seq);
-    if (op instanceof StepOp) op.resolve(op.result);
+    if (op instanceof StepOp) this.completeStep(op, op.result);
   }
 
   /** Hands a delivery to the code. Call it only within a turn of this run. */
@@ -153,7 +171,7 @@ export class Run extends PendingOps {
         break;
       case STEP_COMPLETED: {
         const op = this.takePending(seq);
-        if (op instanceof StepOp) op.resolve(op.result === NOTHING ? this.replayedResult(seq) : op.result);
+        if (op instanceof StepOp) this.completeStep(op, op.result === NOTHING ? this.replayedResult(seq) : op.result);
         break;
       }
       case STEP_FAILED:
@@ -185,12 +203,32 @@ export class Run extends PendingOps {
         if (op instanceof EndOp) this.settleEnd(op, this.payload());
         break;
       }
+      case UPDATE:
+        deliverUpdate(this, seq, this.payload());
+        break;
       case CANCEL:
         this.cancel(this.payload());
         break;
       default:
         throw new Error(`a delivery of an unknown kind, ${kind}`);
     }
+  }
+
+  /** An operation was opened, in the scope of the caller. */
+  addPending(op: Op): void {
+    this.keepPending(op);
+    if (this.scopes !== null) this.scopes.adopt(op, this.scopes.current);
+  }
+
+  /** An operation was opened, in a certain scope. */
+  addPendingTo(op: Op, scope: Scope | null): void {
+    this.keepPending(op);
+    this.scopes?.adopt(op, scope);
+  }
+
+  private completeStep(op: StepOp, result: unknown): void {
+    if (op.policy.compensate !== undefined) (this.undos ??= []).push({ step: op, result });
+    op.resolve(result);
   }
 
   /** The first condition in call order that holds now. What a predicate throws counts as holding. */
@@ -215,6 +253,11 @@ export class Run extends PendingOps {
     else op.reject(error);
   }
 
+  /** The run fails, as if its function had thrown. Call it only within a turn of this run. */
+  failWith(error: unknown): void {
+    this.settle(true, error);
+  }
+
   /** A condition is waited for no more. */
   dropCondition(op: ConditionOp): void {
     if (this.conditions === null) return;
@@ -227,6 +270,7 @@ export class Run extends PendingOps {
     this.isDead = true;
     this.conditions = null;
     this.queries = null;
+    this.updates = null;
     for (const op of this.takeAllPending()) if (op instanceof StepOp) this.host.abandon(op, reason);
     this.abort?.abort(reason);
   }
@@ -252,8 +296,21 @@ export class Run extends PendingOps {
 
   private settle(hasFailed: boolean, value: unknown): void {
     if (this.isDead) return;
-    if (this.host.current === this) this.outcome = { hasFailed, value };
-    else this.host.outOfTurn(this, hasFailed ? 'throw' : 'return');
+    if (this.host.current !== this) {
+      this.host.outOfTurn(this, hasFailed ? 'throw' : 'return');
+      return;
+    }
+    if (this.isUndoing) return;
+    if (!hasFailed || this.undos === null || value instanceof Continuation) {
+      this.outcome ??= { hasFailed, value };
+      return;
+    }
+    this.isUndoing = true;
+    void compensate(this).then(() => {
+      this.isUndoing = false;
+      this.undos = null;
+      this.settle(true, value);
+    });
   }
 
   private payload(): string {
@@ -281,11 +338,8 @@ export class Run extends PendingOps {
       reason: reason === '' ? undefined : reason,
     });
     this.cancelled = error;
-    this.conditions = null;
-    for (const op of this.takeAllPending()) {
-      if (op instanceof StepOp) this.host.abandon(op, error);
-      op.reject(error);
-    }
+    this.scopes?.closeAll(error);
+    for (const op of this.takeAllPending(this.scopes?.shielded)) giveUp(this, op, error);
     const { abort } = this;
     // From a microtask, like everything that lets code go on: see the start.
     if (abort !== null) void Promise.resolve().then(() => abort.abort(error));

@@ -6,7 +6,7 @@
 import { decode } from '../codec.js';
 import { WaitOp } from './operations.js';
 import type { Run } from './run.js';
-import { enter, isOpen, never, refuse } from './turn.js';
+import { enter, isOpen, never, refusalOf, refuse } from './turn.js';
 
 /** Opens a wait. @returns its operation; a promise when the value is there now or will never be */
 export function openWait(
@@ -48,7 +48,8 @@ export class SignalIterator implements AsyncIterableIterator<unknown> {
     const run = this.#run;
     if (!enter(run, 'signals')) return never();
     if (this.#isClosed) return Promise.resolve({ value: undefined, done: true });
-    if (run.cancelled !== null) return refuse(run);
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
     const wait = openWait(run, this.#name, -1, undefined, true);
     if (!(wait instanceof WaitOp)) return wait as Promise<IteratorResult<unknown>>;
     this.#waits = this.#waits.filter((op) => run.findPending(op.seq) === op);
@@ -69,4 +70,34 @@ export class SignalIterator implements AsyncIterableIterator<unknown> {
     this.#waits = [];
     return Promise.resolve({ value, done: true });
   }
+}
+
+/** Calls a function with each value of a signal, in the turn in which it comes. What it throws fails the run. */
+export function followSignals(run: Run, name: string, fn: (value: unknown) => unknown): void {
+  const values = new SignalIterator(run, name);
+  const next = (): void => {
+    if (refusalOf(run) !== null) return;
+    values.next().then(
+      ({ value }) => {
+        next();
+        try {
+          const returned = fn(value);
+          if (isThenable(returned)) returned.then(undefined, (error: unknown) => fail(run, error));
+        } catch (error) {
+          fail(run, error);
+        }
+      },
+      () => undefined,
+    );
+  };
+  next();
+}
+
+function fail(run: Run, error: unknown): void {
+  // What a cancel rejected in the handler is told by the function itself.
+  if (error !== run.cancelled && error !== refusalOf(run)) run.failWith(error);
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }

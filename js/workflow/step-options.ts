@@ -25,6 +25,8 @@ export interface StepPolicy {
   readonly timeoutMs: number;
   readonly heartbeatMs: number;
   readonly retry: RetryPolicy;
+  /** Undoes the step, given its result. */
+  readonly compensate: ((result: never, step: never) => unknown) | undefined;
 }
 
 const DEFAULT_RETRY: RetryPolicy = {
@@ -48,6 +50,7 @@ interface GivenStep {
   readonly heartbeatTimeout?: unknown;
   readonly readOnly?: unknown;
   readonly semantics?: unknown;
+  readonly compensate?: unknown;
 }
 
 interface GivenRetry {
@@ -61,10 +64,16 @@ interface GivenRetry {
   readonly onExhausted?: unknown;
 }
 
-const STEP_OPTIONS = ['retry', 'timeout', 'heartbeatTimeout', 'readOnly', 'semantics'];
+const STEP_OPTIONS = ['retry', 'timeout', 'heartbeatTimeout', 'readOnly', 'semantics', 'compensate'];
 
 /** The policy of a step without options. */
-export const DEFAULT_POLICY: StepPolicy = { flags: 0, timeoutMs: -1, heartbeatMs: -1, retry: DEFAULT_RETRY };
+export const DEFAULT_POLICY: StepPolicy = {
+  flags: 0,
+  timeoutMs: -1,
+  heartbeatMs: -1,
+  retry: DEFAULT_RETRY,
+  compensate: undefined,
+};
 
 /** @throws TypeError, RangeError on options that cannot be meant */
 export function stepPolicy(options: unknown): StepPolicy {
@@ -77,11 +86,15 @@ export function stepPolicy(options: unknown): StepPolicy {
   }
   const isReadOnly = given.readOnly === true;
   if (isAtMostOnce && isReadOnly) throw new RangeError('a readOnly step cannot be atMostOnce: it may run again');
+  if (given.compensate !== undefined && typeof given.compensate !== 'function') {
+    throw new TypeError('the option compensate of ctx.step must be a function');
+  }
   return {
     flags: (isReadOnly ? STEP_READ_ONLY : 0) | (isAtMostOnce ? STEP_AT_MOST_ONCE : 0),
     timeoutMs: given.timeout === undefined ? -1 : toMs(given.timeout),
     heartbeatMs: given.heartbeatTimeout === undefined ? -1 : toMs(given.heartbeatTimeout),
     retry: retryPolicy(given.retry, isAtMostOnce ? NO_RETRY : DEFAULT_RETRY),
+    compensate: given.compensate as StepPolicy['compensate'],
   };
 }
 

@@ -37,9 +37,14 @@ export function never<T>(): Promise<T> {
   return new Promise<T>(() => undefined);
 }
 
-/** Says no to every operation after a cancel. */
-export function refuse<T>(run: Run): Promise<T> {
+/** Why the code may ask for nothing here, after a cancel; `null`: it may. */
+export function refusalOf(run: Run): Error | null {
+  return run.scopes === null ? run.cancelled : run.scopes.refusal;
+}
+
+/** Says no to an operation. */
+export function refuse<T>(reason: Error): Promise<T> {
   const op = new Op(0);
-  op.reject(run.cancelled);
+  op.reject(reason);
   return op.promise as Promise<T>;
 }

@@ -3,12 +3,21 @@
 use super::error::{EngineError, ErrorCode, bad_input};
 use super::events::fields;
 use super::foreign::{ForeignEngine, Run};
-use crate::machine::{StartCommand, Target, check_actor, check_text};
-use crate::record::{IdConflict, IdReuse, NewRun, run_id};
+use crate::machine::{NewUpdate, StartCommand, Target, check_actor, check_text};
+use crate::record::{IdConflict, IdReuse, NewRun, NewSignal, run_id};
 use crate::runtime::{Output, ShardCell, Token};
 
 /// A record that ends a run has about so many bytes besides its reason.
 const URGENT_BYTES: usize = 512;
+
+/// What is sent to a run together with its start.
+#[derive(Clone, Copy, Debug)]
+pub enum StartWith<'a> {
+    /// A signal, in the same record.
+    Signal(NewSignal<'a>),
+    /// An update, offered before anybody else can come between; the token gets its answer.
+    Update(Token, NewUpdate<'a>),
+}
 
 /// A start as a client asks for it.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +40,8 @@ pub struct StartRequest<'a> {
     pub actor: Option<&'a str>,
     /// Names a request for the result; the end of the run is reported to it.
     pub result_token: Option<Token>,
+    /// What the run is sent with its start, or the run that stands for it.
+    pub with: Option<StartWith<'a>>,
 }
 
 impl ForeignEngine {
@@ -41,6 +52,9 @@ impl ForeignEngine {
         check_text("the type of a workflow", request.kind).map_err(bad_input)?;
         check_actor(request.actor).map_err(bad_input)?;
         self.check_payload("the input", request.input)?;
+        if let Some(StartWith::Update(_, update)) = &request.with {
+            self.check_update(update)?;
+        }
         let open: usize = self.open_runs();
         if open >= self.config.open_runs_max {
             return Err(EngineError::new(
@@ -62,9 +76,16 @@ impl ForeignEngine {
                 actor: request.actor,
             };
             let command = StartCommand { new, reuse: request.reuse, conflict: request.conflict };
-            let started = match cell.shard.start(work, command) {
+            let started = match request.with {
+                Some(StartWith::Signal(signal)) => cell.shard.start_signalled(work, command, signal),
+                Some(StartWith::Update(..)) | None => cell.shard.start(work, command),
+            };
+            let started = match started {
                 Ok(started) => started,
                 Err(refusal) => {
+                    if let Some(StartWith::Update(token, _)) = request.with {
+                        refuse(cell, token, &refusal);
+                    }
                     refuse(cell, token, &refusal);
                     request.result_token.into_iter().for_each(|token| refuse(cell, token, &refusal));
                     return;
@@ -75,6 +96,9 @@ impl ForeignEngine {
             cell.held.hold(cell.shard.last(), Output::Reply(token, reply));
             if let Some(token) = request.result_token {
                 cell.await_end(started.run, token);
+            }
+            if let Some(StartWith::Update(token, update)) = request.with {
+                super::updates::offer(cell, token, Target { id: request.id, run: Some(no) }, &update);
             }
         });
         Ok(())
@@ -118,6 +142,12 @@ impl ForeignEngine {
         self.urgent(token, run, reason, |cell, work, target| {
             cell.shard.terminate(work, target, reason.as_bytes(), actor)
         })
+    }
+
+    /// Pauses a run; `token` is acknowledged once that is durable.
+    pub fn pause(&mut self, token: Token, run: Run<'_>, actor: Option<&str>) -> Result<(), EngineError> {
+        check_actor(actor).map_err(bad_input)?;
+        self.command(token, run, |cell, work, target| cell.shard.pause(work, target, actor))
     }
 
     /// Ends a pause, or tries a stuck run again; `token` is acknowledged once that is durable.
@@ -165,7 +195,7 @@ impl ForeignEngine {
         Ok(())
     }
 
-    fn admits(&self, id: &str) -> Result<(), EngineError> {
+    pub(super) fn admits(&self, id: &str) -> Result<(), EngineError> {
         self.check_id(id)?;
         Ok(self.group.admits()?)
     }
@@ -179,7 +209,7 @@ impl ForeignEngine {
         Ok(())
     }
 
-    fn check_payload(&self, what: &str, payload: &[u8]) -> Result<(), EngineError> {
+    pub(super) fn check_payload(&self, what: &str, payload: &[u8]) -> Result<(), EngineError> {
         self.config.limits().and_then(|limits| limits.check_payload(what, payload)).map_err(bad_input)
     }
 }

@@ -31,6 +31,8 @@ pub enum EventKind {
     Blocked = 12,
     /// Somebody asks the code of a run. a: token of the answer, b: slot. Text: name of the query, input.
     Ask = 13,
+    /// A run's code is to validate an update. a: slot, b: number of the offer. Text: name, payload.
+    Offer = 14,
 }
 
 /// One thing that happened. What `a`, `b` and `text` are depends on the kind; fields of a text are joined by U+001F.

@@ -67,7 +67,8 @@ impl Slots {
         let entry = &mut self.entries[index as usize];
         entry.place = Some((shard, run));
         let slot = Slot(u32::from(entry.life) << INDEX_BITS | index);
-        let runs = &mut self.by_run[usize::from(shard.0)];
+        // A revived run is found by its slot alone.
+        let Some(runs) = self.by_run.get_mut(usize::from(shard.0)) else { return slot };
         if runs.len() <= run.0 as usize {
             runs.resize(run.0 as usize + 1, None);
         }
@@ -96,12 +97,14 @@ impl Slots {
         entry.place = None;
         entry.life = entry.life.wrapping_add(1);
         self.free.push_back(index);
-        self.by_run[usize::from(shard.0)][run.0 as usize] = None;
+        if let Some(runs) = self.by_run.get_mut(usize::from(shard.0)) {
+            runs[run.0 as usize] = None;
+        }
     }
 }
 
 impl ForeignEngine {
-    fn place(&self, slot: Slot) -> Result<(ShardId, RunIx), Halt> {
+    pub(super) fn place(&self, slot: Slot) -> Result<(ShardId, RunIx), Halt> {
         self.slots.place(slot).ok_or(Halt::Dead)
     }
 
@@ -123,12 +126,16 @@ impl ForeignEngine {
         Ok(delivery)
     }
 
-    /// The payload of what was delivered last. For the end of a child it begins with the status code and a separator.
+    /// The payload of what was delivered last. For the end of a child it begins with the status code and a separator, for
+    /// an update with its name and a separator.
     pub fn payload(&self, slot: Slot) -> Result<String, Halt> {
         let (shard, run) = self.place(slot)?;
         self.code(shard, run, |cell, _| {
             let (status, payload) = cell.shard.payload(run);
             let text = String::from_utf8_lossy(payload);
+            if let Some(name) = cell.shard.delivered_update(run) {
+                return format!("{name}{}{text}", super::events::FIELD);
+            }
             match status {
                 None => text.into_owned(),
                 Some(status) => format!("{}{}{text}", status.code(), super::events::FIELD),
@@ -160,7 +167,7 @@ impl ForeignEngine {
     /// What the run is, apart from its input: see `identity` in the crossing.
     pub fn identity(&self, slot: Slot) -> Result<String, Halt> {
         let (shard, run) = self.place(slot)?;
-        self.code(shard, run, |cell, _| super::rows::identity(shard, &cell.shard.view(run)))
+        self.code(shard, run, |cell, _| super::rows::identity(cell.shard.id(), &cell.shard.view(run)))
     }
 
     /// The time of the delivery whose turn it is, in ms since 1970.
@@ -229,7 +236,7 @@ impl ForeignEngine {
     }
 
     /// Work for the code of a run, or asked for by it: refused when the right to run it is another's.
-    fn code<R>(
+    pub(super) fn code<R>(
         &self,
         shard: ShardId,
         run: RunIx,

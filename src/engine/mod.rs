@@ -12,14 +12,16 @@ mod host;
 mod keys;
 mod parts;
 mod reads;
+mod revive;
 mod rewind;
 mod rows;
 mod tick;
+mod updates;
 
 #[cfg(test)]
 mod tests;
 
-pub use commands::StartRequest;
+pub use commands::{StartRequest, StartWith};
 pub use config::{Config, Durability};
 pub use error::{EngineError, ErrorCode};
 pub use events::{Event, EventKind, Events, FIELD, ROW};
@@ -30,8 +32,8 @@ pub use parts::Joinable;
 pub use rewind::{Past, PastEnd};
 
 pub use crate::log::MemoryStorage;
-pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, StepMode};
+pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode};
 pub use crate::record::{
-    ChildSpec, IdConflict, IdReuse, Lsn, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
+    ChildSpec, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
 };
-pub use crate::runtime::{Clock, FlushMode, Place, Relay, Token};
+pub use crate::runtime::{Accepted, Clock, FlushMode, Place, Relay, Token};

@@ -117,7 +117,7 @@ impl ForeignEngine {
     pub fn query_slot(&self, run: Run<'_>) -> Result<Slot, EngineError> {
         let (shard, _) = self.target(run)?;
         let (index, view) = self.group.with(shard, |cell, _| {
-            let index = cell.shard.find(Target { id: run.id, run: parse_run_id(run.run_id).map(|(_, no)| no) })?;
+            let index = cell.shard.find_last(Target { id: run.id, run: parse_run_id(run.run_id).map(|(_, no)| no) })?;
             let view = cell.shard.view(index);
             Ok::<_, crate::machine::Refusal>((index, (view.status, view.kind.to_owned())))
         })?;
@@ -125,6 +125,10 @@ impl ForeignEngine {
             (Some(_), _) => Err(EngineError::new(
                 ErrorCode::NotFound,
                 format!("workflow \"{}\" has ended and answers no queries", run.id),
+            )),
+            (None, _) if self.group.with(shard, |cell, _| cell.shard.is_held(index)) => Err(EngineError::new(
+                ErrorCode::Busy,
+                format!("workflow \"{}\" is paused and answers no queries; resume it, then ask again", run.id),
             )),
             (None, kind) => self.slots.slot(shard, index).ok_or_else(|| {
                 EngineError::new(
@@ -140,6 +144,8 @@ impl ForeignEngine {
         let (shard, _) = self.slots.place(slot).ok_or_else(|| {
             EngineError::new(ErrorCode::NotFound, "the run ended while it was asked; ask again for its result")
         })?;
+        // What a revived run shows rests on the records of the shard that it has ended in.
+        let shard = self.group.with(shard, |cell, _| cell.shard.id());
         self.group.with(shard, |cell, _| cell.held.hold(cell.shard.last(), Output::Ack(token)));
         Ok(())
     }

@@ -57,8 +57,15 @@ pub(super) fn history_row(lsn: Lsn, record: &Record<'_>) -> String {
         Record::SendSet { seq, id, .. } => (None, Some(seq), id, None, b""),
         Record::ChildDone { seq, time_ms, payload, .. } => (Some(time_ms), Some(seq), "", None, payload),
         Record::Cancel { time_ms, reason, .. } => (Some(time_ms), None, "", None, reason.as_bytes()),
-        Record::Resumed { time_ms, .. } => (Some(time_ms), None, "", None, b""),
+        Record::Paused { time_ms, .. } | Record::Resumed { time_ms, .. } => (Some(time_ms), None, "", None, b""),
         Record::Done { time_ms, payload, .. } => (Some(time_ms), None, "", None, payload),
+        Record::Update { time_ms, name, payload, .. } => (Some(time_ms), None, name, None, payload),
+        Record::UpdateDone { time_ms, payload, .. } => (Some(time_ms), None, "", None, payload),
+        Record::Patched { id, .. } => (None, None, id, None, b""),
+        // Journals have their parts.
+        Record::SignalledStart { time_ms, new, .. } | Record::Continued { time_ms, new, .. } => {
+            (Some(time_ms), None, new.kind, None, new.input)
+        }
         Record::Watched { .. } | Record::Answered { .. } | Record::Received { .. } => (None, None, "", None, b""),
     };
     let number = |value: Option<i64>| value.map(|value| value.to_string()).unwrap_or_default();

@@ -62,7 +62,8 @@ impl Rig {
                 | EventKind::Ended
                 | EventKind::Notice
                 | EventKind::Blocked
-                | EventKind::Ask => {}
+                | EventKind::Ask
+                | EventKind::Offer => {}
                 EventKind::Ack | EventKind::Reply | EventKind::Refuse | EventKind::Result | EventKind::Failed => {
                     self.told.push(event);
                 }
@@ -129,6 +130,7 @@ fn request(id: &str) -> StartRequest<'_> {
         timeout_ms: None,
         actor: None,
         result_token: None,
+        with: None,
     }
 }
 

@@ -156,6 +156,11 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
                 events.push(EventKind::Attempt, slot.0, seq.0, text);
             }
         }
+        HostEvent::Offer(run, number) => {
+            if let (Some(slot), Some(offer)) = (slots.slot(shard, run), cell.offers.get(number)) {
+                events.push(EventKind::Offer, slot.0, number, offer_text(offer));
+            }
+        }
         HostEvent::Overdue(run, seq, lease, is_timeout) => {
             if let Some(slot) = slots.slot(shard, run) {
                 let what = if is_timeout { "t" } else { "h" };
@@ -187,6 +192,9 @@ fn answer(shard: ShardId, cell: &ShardCell, output: Output, events: &mut Events)
             let text = String::from_utf8_lossy(&payload).into_owned();
             events.push(EventKind::Result, token, u32::from(status.code()), text);
         }
+        Output::UpdateLost(token, run) => {
+            events.push(EventKind::Refuse, token, 0, super::updates::lost(cell, run));
+        }
         Output::Notice(run) => {
             let view = cell.shard.view(run);
             let code = view.status.map_or(0, Status::code);
@@ -195,13 +203,18 @@ fn answer(shard: ShardId, cell: &ShardCell, output: Output, events: &mut Events)
             events.push(EventKind::Notice, 0, if view.status == Some(Status::Completed) { 1 } else { 2 }, text);
         }
         Output::Stuck(run) => {
+            // One that has ended meanwhile, by its policy, is told of as such.
+            let Some(stuck) = cell.shard.stuck(run) else { return };
             let view = cell.shard.view(run);
-            let why = cell.shard.stuck(run).map(stuck_report).unwrap_or_default();
-            let text = fields(&[view.id, &run_id(shard, view.no), view.kind, "0", &why]);
+            let text = fields(&[view.id, &run_id(shard, view.no), view.kind, "0", &stuck_report(stuck)]);
             events.push(EventKind::Notice, 0, 3, text);
         }
         Output::Attempt(..) | Output::JournalHalf(_) | Output::Applied { .. } | Output::Remote(_) => {}
     }
+}
+
+fn offer_text(offer: &crate::runtime::Offer) -> String {
+    fields(&[&offer.name, &String::from_utf8_lossy(&offer.payload)])
 }
 
 fn journal_half(cell: &ShardCell, run: RunIx) -> String {
@@ -240,4 +253,7 @@ fn load(
     let input = String::from_utf8_lossy(cell.shard.input(run));
     let text = fields(&[view.id, &hex(&view.key_root), view.kind, &input]);
     events.push(EventKind::Start, slot.0, u32::from(is_replay), text);
+    for (number, offer) in cell.offers.to(run) {
+        events.push(EventKind::Offer, slot.0, number, offer_text(offer));
+    }
 }

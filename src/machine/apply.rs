@@ -24,6 +24,20 @@ impl Shard {
         debug_assert!(lsn > self.last, "records come in the order of the log");
         self.last = lsn;
         self.metrics.records += 1;
+        if !self.apply_compound(lsn, record, run, &mut effects) {
+            self.apply_simple(lsn, record, bytes, run, &mut effects);
+        }
+    }
+
+    /// What a record that says one thing does to the state. The run that it belongs to.
+    pub(super) fn apply_simple(
+        &mut self,
+        lsn: Lsn,
+        record: &Record<'_>,
+        bytes: &[u8],
+        run: Option<RunIx>,
+        effects: &mut Option<&mut Vec<Effect>>,
+    ) -> Option<RunIx> {
         if let Some(Origin { from, number }) = record.origin() {
             self.applied.insert(from, number);
         }
@@ -38,7 +52,7 @@ impl Shard {
             run.open().is_some().then(|| run.journal.push(lsn, bytes))
         });
         match *record {
-            Record::Start { .. } => push(&mut effects, Effect::Load(run.expect("a start makes a run"))),
+            Record::Start { .. } => push(effects, Effect::Load(run.expect("a start makes a run"))),
             Record::StepDone { seq, .. } => self.step_done(known(run), seq),
             Record::StepFailed { seq, attempt, retry, .. } => self.step_failed(known(run), seq, attempt, retry, lsn),
             Record::StepStarted { seq, .. } => {
@@ -53,7 +67,7 @@ impl Shard {
             | Record::ConditionSet { .. } => {}
             Record::TimerFired { .. } => {
                 self.metrics.timers_fired += 1;
-                self.wake(known(run), &mut effects);
+                self.wake(known(run), effects);
             }
             Record::Signal { dedupe, .. } => {
                 self.metrics.signals += 1;
@@ -61,7 +75,7 @@ impl Shard {
                     open.untaken += 1;
                     open.dedupe.extend(dedupe.map(Box::from));
                 }
-                self.wake(known(run), &mut effects);
+                self.wake(known(run), effects);
             }
             Record::ChildSet { seq, child, .. } => {
                 let parent = known(run);
@@ -70,7 +84,7 @@ impl Shard {
                 if let Some(open) = self.open_mut(parent) {
                     open.children.push(Child { seq, id: child.id.into(), shard: to, close: child.parent_close });
                 }
-                self.post(to, lsn, Body::Start { caller, child: OwnedChild::from(&child) }, &mut effects);
+                self.post(to, lsn, Body::Start { caller, child: OwnedChild::from(&child) }, effects);
             }
             Record::SendSet { seq, id, target, what, .. } => {
                 let caller = Caller { shard: self.id, run: self.run(known(run)).no, seq };
@@ -80,24 +94,33 @@ impl Shard {
                     }
                     Sending::Cancel(reason) => Body::Cancel { id: id.into(), target, reason: reason.into() },
                     Sending::Watch => Body::Watch { id: id.into(), target, caller },
+                    Sending::CancelChild(child) => {
+                        let caller = Caller { seq: child, ..caller };
+                        Body::Close { id: id.into(), caller, policy: ParentClose::Cancel }
+                    }
                 };
-                self.post(shard_of(id, self.count), lsn, body, &mut effects);
+                self.post(shard_of(id, self.count), lsn, body, effects);
             }
             Record::ChildDone { seq, .. } => {
                 if let Some(open) = self.open_mut(known(run)) {
                     open.children.retain(|child| child.seq != seq);
                 }
-                self.wake(known(run), &mut effects);
+                self.wake(known(run), effects);
             }
             Record::Cancel { .. } => {
                 if let Some(open) = self.open_mut(known(run)) {
                     open.is_cancelled = true;
                 }
-                self.wake(known(run), &mut effects);
+                self.wake(known(run), effects);
             }
             Record::Resumed { .. } => self.unpause(known(run)),
+            Record::Paused { .. } => {
+                if let Some(open) = self.open_mut(known(run)) {
+                    open.is_held = true;
+                }
+            }
             Record::Done { status, time_ms, payload, .. } => {
-                self.end(known(run), End { status, time_ms, lsn, payload: payload.into() }, &mut effects);
+                self.end(known(run), End { status, time_ms, lsn, payload: payload.into(), continued: None }, effects);
             }
             Record::Watched { caller, .. } => {
                 let watched = known(run);
@@ -105,18 +128,30 @@ impl Shard {
                     RunState::Open(open) => open.watchers.push(caller),
                     RunState::Ended(end) => {
                         let (status, payload) = (end.status, end.payload.clone());
-                        self.answer(caller, lsn, status, payload, &mut effects);
+                        self.answer(caller, lsn, status, payload, effects);
                     }
                 }
             }
             Record::Answered { caller, status, payload, .. } => {
-                self.answer(caller, lsn, status, payload.into(), &mut effects);
+                self.answer(caller, lsn, status, payload.into(), effects);
             }
             Record::Received { .. } => {}
+            Record::Update { id, number, .. } => {
+                self.update_accepted(known(run), id, number);
+                self.wake(known(run), effects);
+            }
+            Record::UpdateDone { number, .. } => self.update_answered(known(run), number, entry, effects),
+            Record::Patched { id, .. } => {
+                if let Some(open) = self.open_mut(known(run)) {
+                    open.patches.insert(id.into());
+                }
+            }
+            Record::SignalledStart { .. } | Record::Continued { .. } => unreachable!("it was taken apart"),
         }
         if let (Some(run), Some(entry), true) = (run, entry, is_passed(record)) {
             self.pass(run, entry);
         }
+        run
     }
 
     /// The entry is none that code could be handed: code that waits at it, or has just asked for it in its last turn, need
@@ -147,6 +182,7 @@ impl Shard {
             parent: new.parent,
             last: Lsn::NONE,
             journal: super::journal::Journal::default(),
+            updates: None,
             state: RunState::Open(Box::new(OpenRun { watchers, ..OpenRun::default() })),
         });
         self.by_id.insert(new.id.into(), run);
@@ -197,6 +233,7 @@ impl Shard {
         let end = target.journal.end();
         let Some(open) = target.open_mut() else { return };
         open.paused.clear();
+        open.is_held = false;
         if let Some(replay) = &mut open.replay {
             replay.end = end;
             return;
@@ -307,6 +344,9 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::SendSet { .. }
         | Record::Heartbeat { .. }
         | Record::Resumed { .. }
+        | Record::UpdateDone { .. }
+        | Record::Patched { .. }
+        | Record::Paused { .. }
         | Record::Watched { .. } => true,
         Record::Start { .. }
         | Record::StepDone { .. }
@@ -316,7 +356,10 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::Cancel { .. }
         | Record::Done { .. }
         | Record::Answered { .. }
-        | Record::Received { .. } => false,
+        | Record::Received { .. }
+        | Record::Update { .. }
+        | Record::SignalledStart { .. }
+        | Record::Continued { .. } => false,
     }
 }
 

@@ -156,11 +156,23 @@ impl Shard {
         Ok(())
     }
 
-    /// Takes back a wait whose iterator was closed, or a condition that became true.
+    /// Takes back an operation: a wait whose iterator was closed, a condition that became true, anything of a scope that
+    /// was cancelled. An outcome that comes later is dropped.
     pub fn withdraw(&mut self, run: RunIx, seq: Seq) -> Result<(), Halt> {
         let open = self.open_mut(run).ok_or(Halt::Dead)?;
         if let Some(op) = open.ops.remove(seq) {
+            open.paused.remove(&seq);
+            open.shielded.remove(&seq);
             self.disarm(run, seq, &op);
+        }
+        Ok(())
+    }
+
+    /// An operation that was just opened is left alone by a cancel of the run.
+    pub fn shield(&mut self, run: RunIx, seq: Seq) -> Result<(), Halt> {
+        let open = self.open_mut(run).ok_or(Halt::Dead)?;
+        if open.ops.get(seq).is_some() {
+            open.shielded.insert(seq);
         }
         Ok(())
     }
@@ -202,22 +214,36 @@ impl Shard {
 
     /// The code returned or threw.
     pub fn finish(&mut self, work: &mut Work<'_>, run: RunIx, status: Status, payload: &[u8]) -> Result<(), Halt> {
+        self.may_end(work, run)?;
+        self.leave(run);
+        let (status, payload) = self.bounded_end(run, status, payload);
+        self.done(work, run, status, &payload, None, None);
+        Ok(())
+    }
+
+    /// Whether the code may end here: a replay must have asked for everything that was recorded.
+    pub(super) fn may_end(&mut self, work: &mut Work<'_>, run: RunIx) -> Result<(), Halt> {
         let open = self.open_mut(run).ok_or(Halt::Dead)?;
         if !open.is_in_turn() {
             return Err(Halt::Dead);
         }
-        if let Some(replay) = &open.replay {
-            let asked = open.asked as usize;
-            let unasked = replay.recorded.iter().skip(asked).find(|position| **position > 0).copied();
-            if let Some(position) = unasked {
-                return Err(self.mismatch(work, run, position - 1, None, "has ended"));
-            }
+        let Some(replay) = &open.replay else { return Ok(()) };
+        let asked = open.asked as usize;
+        let unasked = replay.recorded.iter().skip(asked).find(|position| **position > 0).copied();
+        if let Some(position) = unasked {
+            return Err(self.mismatch(work, run, position - 1, None, "has ended"));
         }
-        // The code has ended by itself: there is nothing for its host to drop.
-        open.code = Code::Absent;
-        let (status, payload) = self.bounded_end(run, status, payload);
-        self.done(work, run, status, &payload, None, None);
-        Ok(())
+        match self.owed_update(run) {
+            Some(number) => Err(self.unanswered(work, run, number)),
+            None => Ok(()),
+        }
+    }
+
+    /// The code has ended by itself: there is nothing for its host to drop.
+    pub(super) fn leave(&mut self, run: RunIx) {
+        if let Some(open) = self.open_mut(run) {
+            open.code = Code::Absent;
+        }
     }
 
     /// Counts an operation, and compares it with what was recorded under its number.

@@ -5,7 +5,9 @@ use super::messages::{Body, Message};
 use super::ops::{Op, StepPhase};
 use super::run::RunIx;
 use super::shard::{Effect, Shard, Work};
-use crate::record::{Caller, IdConflict, IdReuse, Lsn, NewRun, Origin, ParentClose, Record, RunNo, Seq, Status};
+use crate::record::{
+    Caller, IdConflict, IdReuse, Lsn, NewRun, NewSignal, Origin, ParentClose, Record, RunNo, Seq, Status,
+};
 use std::fmt;
 
 /// Signals that may wait in one run for somebody to take them.
@@ -80,19 +82,38 @@ fn word(status: Status) -> &'static str {
         Status::TimedOut => "timedOut",
         Status::NotFound => "not found",
         Status::Refused => "refused",
+        Status::ContinuedAsNew => "continuedAsNew",
     }
 }
 
 impl Shard {
     /// Starts a run, or finds the one that stands for it. Its end is reported to `new.parent`, if there is one.
     pub fn start(&mut self, work: &mut Work<'_>, command: StartCommand<'_>) -> Result<Started, Refusal> {
-        self.start_from(work, command, None)
+        self.start_from(work, command, None, None)
+    }
+
+    /// Starts a run with a signal to it, in one record; or signals the run that stands for it.
+    pub fn start_signalled(
+        &mut self,
+        work: &mut Work<'_>,
+        command: StartCommand<'_>,
+        signal: NewSignal<'_>,
+    ) -> Result<Started, Refusal> {
+        let NewSignal { name, payload, dedupe } = signal;
+        self.limits.check_signalled_start(&command.new, &signal).map_err(Refusal::BadInput)?;
+        let started = self.start_from(work, command, Some(signal), None)?;
+        if started.is_existing {
+            let target = Target { id: command.new.id, run: None };
+            self.signal(work, target, name, payload, dedupe, command.new.actor)?;
+        }
+        Ok(started)
     }
 
     fn start_from(
         &mut self,
         work: &mut Work<'_>,
         command: StartCommand<'_>,
+        signal: Option<NewSignal<'_>>,
         origin: Option<Origin>,
     ) -> Result<Started, Refusal> {
         let StartCommand { new, reuse, conflict } = command;
@@ -130,7 +151,11 @@ impl Shard {
                 self.may_reuse(existing, &new, reuse)?;
             }
         }
-        let record = Record::Start { run: self.next_run_no(), time_ms: work.now_ms, new, origin };
+        let (run, time_ms) = (self.next_run_no(), work.now_ms);
+        let record = match signal {
+            None => Record::Start { run, time_ms, new, origin },
+            Some(signal) => Record::SignalledStart { run, time_ms, new, signal },
+        };
         self.commit(work, None, &record);
         let run = self.latest_of(new.id).expect("the start that was just applied made it");
         Ok(Started { run, is_existing: false })
@@ -197,7 +222,7 @@ impl Shard {
     ) -> Result<(), Refusal> {
         check_actor(actor).map_err(Refusal::BadInput)?;
         self.limits.check_payload("the reason", reason.as_bytes()).map_err(Refusal::BadInput)?;
-        let run = self.find(target)?;
+        let run = self.find_last(target)?;
         self.cancel_from(work, run, reason, actor, None);
         Ok(())
     }
@@ -228,7 +253,7 @@ impl Shard {
     ) -> Result<(), Refusal> {
         check_actor(actor).map_err(Refusal::BadInput)?;
         self.limits.check_payload("the reason", payload).map_err(Refusal::BadInput)?;
-        let run = self.find(target)?;
+        let run = self.find_last(target)?;
         if self.run(run).open().is_some() {
             self.done(work, run, Status::Terminated, payload, actor, None);
         }
@@ -240,8 +265,8 @@ impl Shard {
         check_actor(actor).map_err(Refusal::BadInput)?;
         let run = self.live(target)?;
         let open = self.open_mut(run).expect("live runs are open");
-        let is_stuck = open.is_stuck();
-        if !is_stuck && open.paused.is_empty() {
+        let (is_stuck, is_held) = (open.is_stuck(), open.is_held);
+        if !is_stuck && !is_held && open.paused.is_empty() {
             return Ok(());
         }
         let record = Record::Resumed { run: self.run(run).no, time_ms: work.now_ms, actor };
@@ -249,7 +274,9 @@ impl Shard {
         if self.run(run).open().is_none() {
             return Ok(());
         }
-        if is_stuck {
+        if is_held {
+            work.effects.push(Effect::Load(run));
+        } else if is_stuck {
             self.unload(run);
             work.effects.push(Effect::Dropped(run));
             work.effects.push(Effect::Load(run));
@@ -320,13 +347,13 @@ impl Shard {
                 };
             }
             Body::Cancel { id, target, reason } => {
-                let run = self.find(Target { id, run: *target }).ok();
+                let run = self.find_last(Target { id, run: *target }).ok();
                 if !run.is_some_and(|run| self.cancel_from(work, run, reason, None, Some(origin))) {
                     self.received(work, origin);
                 }
             }
             Body::Close { id, caller, policy } => self.close_child(work, id, *caller, *policy, origin),
-            Body::Watch { id, target, caller } => match self.find(Target { id, run: *target }) {
+            Body::Watch { id, target, caller } => match self.find_last(Target { id, run: *target }) {
                 Ok(run) => {
                     let record = Record::Watched { run: self.run(run).no, caller: *caller, origin };
                     self.commit(work, Some(run), &record);
@@ -339,7 +366,7 @@ impl Shard {
     }
 
     fn start_child(&mut self, work: &mut Work<'_>, command: StartCommand<'_>, caller: Caller, origin: Origin) {
-        match self.start_from(work, command, Some(origin)) {
+        match self.start_from(work, command, None, Some(origin)) {
             Ok(Started { is_existing: false, .. }) => {}
             Ok(Started { run, is_existing: true }) => {
                 let record = Record::Watched { run: self.run(run).no, caller, origin };
@@ -439,9 +466,14 @@ impl Shard {
         })
     }
 
-    /// The run that is meant, if it has not ended.
-    fn live(&self, target: Target<'_>) -> Result<RunIx, Refusal> {
-        let run = self.find(target)?;
+    /// The run that is meant, or the last one of those that took its place.
+    pub fn find_last(&self, target: Target<'_>) -> Result<RunIx, Refusal> {
+        self.find(target).map(|run| self.last_of_chain(run))
+    }
+
+    /// The same, if it has not ended.
+    pub(super) fn live(&self, target: Target<'_>) -> Result<RunIx, Refusal> {
+        let run = self.find_last(target)?;
         match self.run(run).end() {
             None => Ok(run),
             Some(end) => Err(Refusal::Ended(target.id.into(), end.status)),
@@ -457,8 +489,10 @@ impl Shard {
             children: std::mem::take(&mut open.children),
             watchers: std::mem::take(&mut open.watchers),
             paused: std::mem::take(&mut open.paused),
+            patches: std::mem::take(&mut open.patches),
             untaken: open.untaken,
             is_cancelled: open.is_cancelled,
+            is_held: open.is_held,
             // Bodies of the life before may still run somewhere.
             is_recovered: true,
             ..super::run::OpenRun::default()

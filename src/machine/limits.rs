@@ -3,7 +3,7 @@
 use super::messages::Body;
 use super::run::RunIx;
 use super::shard::{Shard, Work};
-use crate::record::{ChildSpec, FIELDS_BYTES_MAX, NewRun, Origin, Record, Sending, Status, TEXT_BYTES_MAX};
+use crate::record::{ChildSpec, FIELDS_BYTES_MAX, NewRun, NewSignal, Origin, Record, Sending, Status, TEXT_BYTES_MAX};
 
 /// Payloads that the engine makes itself are not longer, whatever the limit of the host's.
 const OWN_PAYLOAD_BYTES_MAX: usize = FIELDS_BYTES_MAX / 2;
@@ -65,6 +65,20 @@ impl Limits {
         self.check_payload("the value of the signal", payload)
     }
 
+    /// Whether a start and a signal may be recorded in one.
+    pub fn check_signalled_start(&self, new: &NewRun<'_>, signal: &NewSignal<'_>) -> Result<(), String> {
+        self.check_start(new)?;
+        self.check_signal(signal.name, signal.payload, signal.dedupe, None)?;
+        let (bytes, max) = (new.input.len() + signal.payload.len(), self.payload_bytes_max);
+        if bytes <= max {
+            return Ok(());
+        }
+        Err(format!(
+            "the input and the value of the signal together take {bytes} bytes; the limit is {max} bytes: keep them \
+             elsewhere and pass a reference, or start first and signal then"
+        ))
+    }
+
     pub(super) fn check_child(&self, child: &ChildSpec<'_>) -> Result<(), String> {
         check_text("the id of a child", child.id)?;
         check_text("the type of a child", child.kind)?;
@@ -76,7 +90,7 @@ impl Limits {
         match what {
             Sending::Signal(name, payload) => self.check_signal(name, payload, None, None),
             Sending::Cancel(reason) => self.check_payload("the reason of a cancel", reason.as_bytes()),
-            Sending::Watch => Ok(()),
+            Sending::Watch | Sending::CancelChild(_) => Ok(()),
         }
     }
 

@@ -42,13 +42,21 @@ impl Shard {
     pub fn restore(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<(), RestoreError> {
         let record = Record::decode(bytes).map_err(RestoreError::Decode)?;
         let run = match (&record, record.run()) {
-            (Record::Start { run, .. }, _) if run.0 != self.next_no || run.0 == u64::MAX => {
+            (Record::Start { run, .. } | Record::SignalledStart { run, .. }, _)
+                if run.0 != self.next_no || run.0 == u64::MAX =>
+            {
                 return Err(RestoreError::Number(*run));
             }
-            (Record::Start { .. }, _) | (_, None) => None,
+            (Record::Start { .. } | Record::SignalledStart { .. }, _) | (_, None) => None,
             (_, Some(no)) => Some(self.run_of(no).ok_or(RestoreError::UnknownRun(no))?),
         };
-        if let (Record::Done { run: no, .. }, Some(run)) = (&record, run)
+        if let Record::Continued { next, carried, .. } = &record {
+            if next.0 != self.next_no || next.0 == u64::MAX {
+                return Err(RestoreError::Number(*next));
+            }
+            super::compound::places_of(carried).map_err(RestoreError::Decode)?;
+        }
+        if let (Record::Done { run: no, .. } | Record::Continued { run: no, .. }, Some(run)) = (&record, run)
             && self.run(run).open().is_none()
         {
             return Err(RestoreError::EndedTwice(*no));
@@ -71,7 +79,9 @@ impl Shard {
         for (index, run) in self.runs.iter_mut().enumerate() {
             if let RunState::Open(open) = &mut run.state {
                 open.is_recovered = !clean;
-                effects.push(Effect::Load(RunIx(index as u32)));
+                if !open.is_held {
+                    effects.push(Effect::Load(RunIx(index as u32)));
+                }
             }
         }
     }
@@ -80,7 +90,9 @@ impl Shard {
 /// The shards that a record sends something to, or has something from.
 fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
     let caller = match record {
-        Record::Start { new, .. } => new.parent.map(|(caller, _)| caller.shard),
+        Record::Start { new, .. } | Record::SignalledStart { new, .. } | Record::Continued { new, .. } => {
+            new.parent.map(|(caller, _)| caller.shard)
+        }
         Record::Watched { caller, .. } | Record::Answered { caller, .. } => Some(caller.shard),
         Record::StepDone { .. }
         | Record::StepFailed { .. }
@@ -97,6 +109,10 @@ fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
         | Record::Cancel { .. }
         | Record::Resumed { .. }
         | Record::Done { .. }
+        | Record::Update { .. }
+        | Record::UpdateDone { .. }
+        | Record::Patched { .. }
+        | Record::Paused { .. }
         | Record::Received { .. } => None,
     };
     [caller, record.origin().map(|origin| origin.from)]

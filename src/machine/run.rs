@@ -3,6 +3,7 @@
 use super::journal::Journal;
 use super::ops::OpenOps;
 use super::stuck::Stuck;
+use super::updates::{HandedUpdates, UpdateBook};
 use crate::record::{Caller, Lsn, ParentClose, RunNo, Seq, ShardId, Status};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -24,6 +25,8 @@ pub(crate) struct Run {
     /// Its newest record.
     pub(crate) last: Lsn,
     pub(crate) journal: Journal,
+    /// `None`: it has had none.
+    pub(crate) updates: Option<Box<UpdateBook>>,
     pub(crate) state: RunState,
 }
 
@@ -40,6 +43,8 @@ pub(crate) struct End {
     pub(crate) time_ms: i64,
     pub(crate) lsn: Lsn,
     pub(crate) payload: Box<[u8]>,
+    /// The run that took its place.
+    pub(crate) continued: Option<RunIx>,
 }
 
 /// What only a run that has not ended has.
@@ -58,6 +63,8 @@ pub(crate) struct OpenRun {
     pub(crate) replay: Option<Box<Replay>>,
     /// The process that ran its bodies is gone, and not by a clean close.
     pub(crate) is_recovered: bool,
+    /// Somebody has paused the run, by the records alone.
+    pub(crate) is_held: bool,
     /// The code was told of a cancel, or will be.
     pub(crate) is_cancelled: bool,
     /// Positions of signals that the walk has passed and nobody has taken.
@@ -69,6 +76,12 @@ pub(crate) struct OpenRun {
     pub(crate) dedupe: BTreeSet<Box<str>>,
     pub(crate) children: Vec<Child>,
     pub(crate) watchers: Vec<Caller>,
+    /// Updates that the code was handed.
+    pub(crate) updates: Option<Box<HandedUpdates>>,
+    /// Changes of the code that it has come to, by the records alone.
+    pub(crate) patches: BTreeSet<Box<str>>,
+    /// Open operations that a cancel of the run leaves alone.
+    pub(crate) shielded: BTreeSet<Seq>,
 }
 
 /// A child that has not ended.

@@ -61,6 +61,13 @@ pub enum Effect {
     Dropped(RunIx),
     /// The run is stuck from now on.
     Stuck(RunIx),
+    /// An update of the run has its answer.
+    UpdateAnswered {
+        /// The run.
+        run: RunIx,
+        /// Its number.
+        number: u32,
+    },
     /// The journal of the run has come to half of one of its bounds.
     JournalHalf(RunIx),
     /// A message for another shard, or for this one.
@@ -78,6 +85,7 @@ pub struct Metrics {
     pub steps_done: u64,
     pub attempts_failed: u64,
     pub signals: u64,
+    pub updates: u64,
     pub timers_fired: u64,
     pub messages_sent: u64,
     pub deliveries: u64,

@@ -41,14 +41,20 @@ impl<'a> Operation<'a> {
             | Record::Done { .. }
             | Record::Watched { .. }
             | Record::Answered { .. }
-            | Record::Received { .. } => return None,
+            | Record::Received { .. }
+            | Record::Update { .. }
+            | Record::UpdateDone { .. }
+            | Record::SignalledStart { .. }
+            | Record::Continued { .. }
+            | Record::Patched { .. }
+            | Record::Paused { .. } => return None,
         })
     }
 
     pub(crate) fn sending(id: &'a str, what: Sending<'a>) -> Operation<'a> {
         match what {
             Sending::Signal(name, _) => Operation::Signal { name, id },
-            Sending::Cancel(_) => Operation::Cancel(id),
+            Sending::Cancel(_) | Sending::CancelChild(_) => Operation::Cancel(id),
             Sending::Watch => Operation::Result(id),
         }
     }
@@ -118,6 +124,14 @@ impl Shard {
         self.stick(work, run, stuck);
     }
 
+    /// A stuck run is not to wait for somebody: it ends, with this as its failure.
+    pub fn fail_stuck(&mut self, work: &mut Work<'_>, run: RunIx, failure: &[u8]) {
+        if self.stuck(run).is_some() {
+            let (status, payload) = self.bounded_end(run, crate::record::Status::Failed, failure);
+            self.done(work, run, status, &payload, None, None);
+        }
+    }
+
     /// Why the run is stuck, if it is.
     #[must_use]
     pub fn stuck(&self, run: RunIx) -> Option<&Stuck> {
@@ -170,7 +184,7 @@ impl Shard {
         Halt::Mismatch
     }
 
-    fn stick(&mut self, work: &mut Work<'_>, run: RunIx, stuck: Stuck) {
+    pub(super) fn stick(&mut self, work: &mut Work<'_>, run: RunIx, stuck: Stuck) {
         let Some(open) = self.open_mut(run) else { return };
         open.code = Code::Stuck(Box::new(stuck));
         let ops: Vec<Seq> = open.ops.iter().map(|op| op.0).collect();

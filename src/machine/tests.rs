@@ -1,12 +1,16 @@
 //! Tests of the machine, by subject: given records and verbs, when something happens, then records, deliveries, effects.
 
 mod children;
+mod continuing;
 mod journal;
 mod limits;
+mod pausing;
 mod restore;
+mod revive;
 mod signals;
 mod starts;
 mod steps;
 mod stuck;
 mod timers;
+mod updates;
 mod world;

@@ -9,7 +9,7 @@ use crate::record::{Caller, Lsn, Numbered, RunNo, Seq, Status};
 /// Marks beside a status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// A step waits for somebody to resume the run.
+    /// Somebody has paused the run, or a step waits for somebody to resume it.
     pub is_paused: bool,
     /// The code asked for something else than was recorded, or broke a rule.
     pub is_stuck: bool,
@@ -53,7 +53,7 @@ pub enum Explanation {
     Timer(i64),
     /// This step failed and runs again at this time in ms since 1970.
     Retry(String, i64),
-    /// This step waits for somebody to resume the run.
+    /// This step waits for somebody to resume the run; empty: all of it does.
     Paused(String),
     /// It waits for this.
     Waiting(String),
@@ -109,7 +109,7 @@ impl Shard {
             key_root: run.key_root,
             status: end.map(|end| end.status),
             marks: Marks {
-                is_paused: run.open().is_some_and(|open| !open.paused.is_empty()),
+                is_paused: run.open().is_some_and(|open| open.is_held || !open.paused.is_empty()),
                 is_stuck: run.open().is_some_and(super::run::OpenRun::is_stuck),
             },
             created_ms: run.created_ms,
@@ -157,6 +157,7 @@ impl Shard {
         };
         match &open.code {
             Code::Stuck(stuck) => return Explanation::Stuck(stuck.clone()),
+            Code::Absent if open.is_held => return Explanation::Paused(String::new()),
             Code::Absent => return Explanation::Absent,
             Code::InTurn => return Explanation::Running,
             Code::InLastTurn if open.ops.is_empty() => return Explanation::Running,

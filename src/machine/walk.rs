@@ -37,8 +37,10 @@ pub enum DeliveryKind {
     ConditionTimedOut,
     /// The child, or the watched workflow, ended.
     ChildEnded,
-    /// Somebody asked the run to end: everything open is withdrawn.
+    /// Somebody asked the run to end: everything open is withdrawn, save what is shielded.
     Cancelled,
+    /// An update was accepted: its handler is to be called. `seq` is its number.
+    UpdateAccepted,
 }
 
 /// What the walk does with a journal entry.
@@ -47,6 +49,7 @@ enum Walk {
     Deliver(DeliveryKind, Seq, i64),
     Buffer,
     Unasked,
+    Unanswered(u32),
 }
 
 impl Shard {
@@ -54,7 +57,7 @@ impl Shard {
     /// was recorded before is replayed first. `None`: the run has ended meanwhile, or a host has its code already.
     pub fn load(&mut self, run: RunIx) -> Option<bool> {
         let target = self.run_mut(run);
-        if !matches!(target.open()?.code, Code::Absent) {
+        if !matches!(target.open()?.code, Code::Absent) || target.open()?.is_held {
             return None;
         }
         let first_end = target.journal.read(0).1;
@@ -110,6 +113,10 @@ impl Shard {
                 Walk::Buffer => self.open_mut(run)?.buffered.push_back(position),
                 Walk::Unasked => {
                     self.unasked(work, run, position);
+                    return None;
+                }
+                Walk::Unanswered(number) => {
+                    self.unanswered(work, run, number);
                     return None;
                 }
                 Walk::Deliver(kind, seq, time_ms) => {
@@ -207,7 +214,22 @@ impl Shard {
                     Walk::Unasked
                 }
             }
+            Record::Update { number, time_ms, .. } => {
+                open.updates.get_or_insert_default().hand(number);
+                Walk::Deliver(DeliveryKind::UpdateAccepted, Seq(number), time_ms)
+            }
+            Record::UpdateDone { number, .. } => {
+                if open.updates.as_ref().is_some_and(|updates| updates.owes(number)) {
+                    Walk::Unanswered(number)
+                } else {
+                    Walk::Pass
+                }
+            }
             Record::Heartbeat { .. }
+            | Record::Patched { .. }
+            | Record::Paused { .. }
+            | Record::SignalledStart { .. }
+            | Record::Continued { .. }
             | Record::Done { .. }
             | Record::Watched { .. }
             | Record::Answered { .. }
@@ -218,22 +240,31 @@ impl Shard {
     /// Closes what a delivery settles.
     fn settle(&mut self, run: RunIx, kind: DeliveryKind, seq: Seq) {
         if kind == DeliveryKind::Cancelled {
-            let open = self.open_mut(run).expect("only open runs are walked");
-            let ops = std::mem::take(&mut open.ops);
-            if cfg!(fusee_mutant = "pause_forgotten") {
-                open.paused.clear();
-            }
-            for (seq, op) in ops.iter() {
-                // In a replay, steps that the code asks for only after this may have been paused since.
-                self.open_mut(run).expect("it was just found").paused.remove(&seq);
-                self.disarm(run, seq, op);
-            }
-        } else if seq != Seq(0) {
+            self.settle_cancel(run);
+        } else if seq != Seq(0) && kind != DeliveryKind::UpdateAccepted {
             let open = self.open_mut(run).expect("only open runs are walked");
             open.untaken -= usize::from(kind == DeliveryKind::SignalTaken);
+            open.shielded.remove(&seq);
             if let Some(op) = open.ops.remove(seq)
                 && op.due_ms().is_some()
             {
+                self.disarm(run, seq, &op);
+            }
+        }
+    }
+
+    fn settle_cancel(&mut self, run: RunIx) {
+        let open = self.open_mut(run).expect("only open runs are walked");
+        if cfg!(fusee_mutant = "pause_forgotten") {
+            open.paused.clear();
+        }
+        let is_shielded = |seq: &Seq| open.shielded.contains(seq);
+        let withdrawn: Vec<Seq> = open.ops.iter().map(|(seq, _)| seq).filter(|seq| !is_shielded(seq)).collect();
+        for seq in withdrawn {
+            let open = self.open_mut(run).expect("it was just found");
+            // In a replay, steps that the code asks for only after this may have been paused since.
+            open.paused.remove(&seq);
+            if let Some(op) = open.ops.remove(seq) {
                 self.disarm(run, seq, &op);
             }
         }
@@ -307,7 +338,9 @@ impl Shard {
         let Some(open) = target.open() else { return (None, b"") };
         match target.journal.read(open.delivered).0.record {
             Record::Start { new, .. } => (None, new.input),
-            Record::StepDone { payload, .. } | Record::Signal { payload, .. } => (None, payload),
+            Record::StepDone { payload, .. } | Record::Signal { payload, .. } | Record::Update { payload, .. } => {
+                (None, payload)
+            }
             Record::ChildDone { status, payload, .. } => (Some(status), payload),
             Record::Cancel { reason, .. } => (None, reason.as_bytes()),
             _ => (None, b""),

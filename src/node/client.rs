@@ -40,6 +40,7 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
             timeout_ms: call.optional_ms(7)?,
             actor: (!actor.is_empty()).then(|| as_text(actor)).transpose()?,
             result_token: (result_token != 0).then_some(result_token),
+            with: None,
         };
         shared.borrow_mut().start(token, request)?;
         Ok(0.0)

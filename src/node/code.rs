@@ -82,11 +82,15 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
             0 => Sending::Signal(&name, payload.as_bytes()),
             1 => Sending::Cancel(&payload),
             2 => Sending::Watch,
+            3 => Sending::CancelChild(Seq(payload
+                .parse()
+                .map_err(|_| Fault::bad_input(format!("\"{payload}\" is no operation")))?)),
             other => return Err(Fault::bad_input(format!("{other} is nothing that can be sent"))),
         };
         Ok(answer(shared.borrow_mut().open_send(slot, seq, &id, run_no(&run_id)?, what)))
     })?;
     export_results(env, object, engine)?;
+    super::updates::export_updates(env, object, engine)?;
     export_turns(env, object, engine)
 }
 
@@ -233,10 +237,11 @@ fn delivery_code(kind: DeliveryKind) -> u8 {
         DeliveryKind::ConditionTimedOut => 7,
         DeliveryKind::ChildEnded => 8,
         DeliveryKind::Cancelled => 9,
+        DeliveryKind::UpdateAccepted => 10,
     }
 }
 
-fn answer(result: Result<(), Halt>) -> f64 {
+pub(super) fn answer(result: Result<(), Halt>) -> f64 {
     match result {
         Ok(()) => 0.0,
         Err(reason) => halt(reason),

@@ -13,3 +13,4 @@ mod groups;
 mod heads;
 mod hot;
 mod open;
+mod updates;

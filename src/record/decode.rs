@@ -1,8 +1,8 @@
 //! Bytes to records: the same fields in the same order, each checked. There is one writing of a record and no other.
 
 use super::{
-    Caller, ChildSpec, DecodeError, IdConflict, IdReuse, NewRun, Origin, ParentClose, Reader, Record, Retry, RunNo,
-    Sending, Seq, ShardId, Status,
+    Caller, ChildSpec, DecodeError, IdConflict, IdReuse, NewRun, NewSignal, Origin, ParentClose, Reader, Record, Retry,
+    RunNo, Sending, Seq, ShardId, Status,
 };
 
 impl<'a> Record<'a> {
@@ -101,6 +101,37 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
             origin: read_known_origin(from)?,
         },
         19 => Record::Received { origin: read_known_origin(from)? },
+        20 => Record::Update {
+            run: run(from)?,
+            number: small(from)?,
+            time_ms: from.signed()?,
+            name: from.text()?,
+            id: from.text()?,
+            payload: from.bytes()?,
+            actor: from.option(Reader::text)?,
+        },
+        21 => Record::UpdateDone {
+            run: run(from)?,
+            number: small(from)?,
+            time_ms: from.signed()?,
+            is_failure: flag(from)?,
+            payload: from.bytes()?,
+        },
+        22 => Record::SignalledStart {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            new: read_new_run(from)?,
+            signal: NewSignal { name: from.text()?, payload: from.bytes()?, dedupe: from.option(Reader::text)? },
+        },
+        23 => Record::Continued {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            next: run(from)?,
+            new: read_new_run(from)?,
+            carried: from.bytes()?,
+        },
+        24 => Record::Patched { run: run(from)?, id: from.text()? },
+        25 => Record::Paused { run: run(from)?, time_ms: from.signed()?, actor: from.option(Reader::text)? },
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }
@@ -190,6 +221,7 @@ fn read_sending<'a>(from: &mut Reader<'a>) -> Result<Sending<'a>, DecodeError> {
         0 => Sending::Signal(from.text()?, from.bytes()?),
         1 => Sending::Cancel(from.text()?),
         2 => Sending::Watch,
+        3 => Sending::CancelChild(seq(from)?),
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }

@@ -115,6 +115,42 @@ impl Record<'_> {
                 out.byte(19);
                 write_known_origin(out, origin);
             }
+            Record::Update { run, number, time_ms, name, id, payload, actor } => {
+                update_head(out, 20, run, number, time_ms);
+                out.text(name);
+                out.text(id);
+                out.bytes(payload);
+                out.option(actor, Writer::text);
+            }
+            Record::UpdateDone { run, number, time_ms, is_failure, payload } => {
+                update_head(out, 21, run, number, time_ms);
+                out.byte(u8::from(is_failure));
+                out.bytes(payload);
+            }
+            Record::SignalledStart { run, time_ms, new, signal } => {
+                head(out, 22, run);
+                out.signed(time_ms);
+                write_new_run(out, &new);
+                out.text(signal.name);
+                out.bytes(signal.payload);
+                out.option(signal.dedupe, Writer::text);
+            }
+            Record::Continued { run, time_ms, next, new, carried } => {
+                head(out, 23, run);
+                out.signed(time_ms);
+                out.number(next.0);
+                write_new_run(out, &new);
+                out.bytes(carried);
+            }
+            Record::Patched { run, id } => {
+                head(out, 24, run);
+                out.text(id);
+            }
+            Record::Paused { run, time_ms, actor } => {
+                head(out, 25, run);
+                out.signed(time_ms);
+                out.option(actor, Writer::text);
+            }
         }
     }
 }
@@ -133,6 +169,12 @@ fn step_head(out: &mut Writer<'_>, kind: u8, run: RunNo, seq: Seq, name: &str, a
     op_head(out, kind, run, seq);
     out.text(name);
     out.number(u64::from(attempt));
+    out.signed(time_ms);
+}
+
+fn update_head(out: &mut Writer<'_>, kind: u8, run: RunNo, number: u32, time_ms: i64) {
+    head(out, kind, run);
+    out.number(u64::from(number));
     out.signed(time_ms);
 }
 
@@ -189,5 +231,9 @@ fn write_sending(out: &mut Writer<'_>, what: Sending<'_>) {
             out.text(reason);
         }
         Sending::Watch => out.byte(2),
+        Sending::CancelChild(seq) => {
+            out.byte(3);
+            out.number(u64::from(seq.0));
+        }
     }
 }

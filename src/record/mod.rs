@@ -23,8 +23,8 @@ mod varint;
 pub use failure::{encode_failure, encode_step_failure};
 pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
 pub use records::{
-    Caller, ChildSpec, FIELDS_BYTES_MAX, IdConflict, IdReuse, NewRun, Numbered, Origin, ParentClose, Record, Retry,
-    Sending, Status, TEXT_BYTES_MAX,
+    Caller, ChildSpec, FIELDS_BYTES_MAX, IdConflict, IdReuse, NewRun, NewSignal, Numbered, Origin, ParentClose, Record,
+    Retry, Sending, Status, TEXT_BYTES_MAX,
 };
 pub use task_codec::{decode_schedule, decode_spec, encode_batch, encode_schedule, encode_spec, encode_submitted};
 pub use tasks::{

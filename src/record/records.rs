@@ -25,6 +25,12 @@
 //! | 17 | `Watched` | somebody waits for the end of the run |
 //! | 18 | `Answered` | a message changed nothing here and was answered; implies the answer |
 //! | 19 | `Received` | a message changed nothing here |
+//! | 20 | `Update` | an update was accepted |
+//! | 21 | `UpdateDone` | the code answered an update |
+//! | 22 | `SignalledStart` | a run exists and has a signal: both or neither |
+//! | 23 | `Continued` | the run ended, the next one under its id exists and has what waited: all or nothing |
+//! | 24 | `Patched` | the code of the run knows a change of the code |
+//! | 25 | `Paused` | somebody asked that nothing of the run goes on until it is resumed |
 
 use super::{Lsn, RunNo, Seq, ShardId};
 
@@ -52,6 +58,8 @@ pub enum Status {
     NotFound,
     /// An answer only: the id policies refused the start.
     Refused,
+    /// It ended, and the next run under its id took its place.
+    ContinuedAsNew,
 }
 
 impl Status {
@@ -66,6 +74,7 @@ impl Status {
             Status::TimedOut => 5,
             Status::NotFound => 6,
             Status::Refused => 7,
+            Status::ContinuedAsNew => 8,
         }
     }
 
@@ -80,6 +89,7 @@ impl Status {
             5 => Status::TimedOut,
             6 => Status::NotFound,
             7 => Status::Refused,
+            8 => Status::ContinuedAsNew,
             _ => return None,
         })
     }
@@ -183,6 +193,17 @@ pub struct NewRun<'a> {
     pub actor: Option<&'a str>,
 }
 
+/// A signal, with everything that is fixed about it besides its run and the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewSignal<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its encoded value.
+    pub payload: &'a [u8],
+    /// A second one of the same text is taken as this one again.
+    pub dedupe: Option<&'a str>,
+}
+
 /// A child as its parent asked for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildSpec<'a> {
@@ -215,6 +236,8 @@ pub enum Sending<'a> {
     Cancel(&'a str),
     /// A wait for its end.
     Watch,
+    /// A request to end to the child that was started as this operation, and to no other run of its id.
+    CancelChild(Seq),
 }
 
 /// What follows a failed attempt.
@@ -352,6 +375,47 @@ pub enum Record<'a> {
     Received {
         origin: Origin,
     },
+    /// `number` counts the updates of the run, from 1.
+    Update {
+        run: RunNo,
+        number: u32,
+        time_ms: i64,
+        name: &'a str,
+        id: &'a str,
+        payload: &'a [u8],
+        actor: Option<&'a str>,
+    },
+    UpdateDone {
+        run: RunNo,
+        number: u32,
+        time_ms: i64,
+        is_failure: bool,
+        payload: &'a [u8],
+    },
+    SignalledStart {
+        run: RunNo,
+        time_ms: i64,
+        new: NewRun<'a>,
+        signal: NewSignal<'a>,
+    },
+    /// `carried`: which records of the run's journal are taken over, by their places from 0 on, each as its distance
+    /// from the one before.
+    Continued {
+        run: RunNo,
+        time_ms: i64,
+        next: RunNo,
+        new: NewRun<'a>,
+        carried: &'a [u8],
+    },
+    Patched {
+        run: RunNo,
+        id: &'a str,
+    },
+    Paused {
+        run: RunNo,
+        time_ms: i64,
+        actor: Option<&'a str>,
+    },
 }
 
 impl Record<'_> {
@@ -375,7 +439,13 @@ impl Record<'_> {
             | Record::Cancel { run, .. }
             | Record::Resumed { run, .. }
             | Record::Done { run, .. }
-            | Record::Watched { run, .. } => Some(run),
+            | Record::Watched { run, .. }
+            | Record::Update { run, .. }
+            | Record::UpdateDone { run, .. }
+            | Record::SignalledStart { run, .. }
+            | Record::Continued { run, .. }
+            | Record::Patched { run, .. }
+            | Record::Paused { run, .. } => Some(run),
             Record::Answered { .. } | Record::Received { .. } => None,
         }
     }
@@ -402,7 +472,13 @@ impl Record<'_> {
             | Record::ConditionSet { .. }
             | Record::ChildSet { .. }
             | Record::SendSet { .. }
-            | Record::Resumed { .. } => None,
+            | Record::Resumed { .. }
+            | Record::Update { .. }
+            | Record::UpdateDone { .. }
+            | Record::SignalledStart { .. }
+            | Record::Continued { .. }
+            | Record::Patched { .. }
+            | Record::Paused { .. } => None,
         }
     }
 
@@ -423,7 +499,7 @@ impl Record<'_> {
             Record::Signal { .. } => "signalReceived",
             Record::ChildSet { .. } => "childStarted",
             Record::SendSet { what: Sending::Signal(..), .. } => "signalSent",
-            Record::SendSet { what: Sending::Cancel(_), .. } => "cancelSent",
+            Record::SendSet { what: Sending::Cancel(_) | Sending::CancelChild(_), .. } => "cancelSent",
             Record::SendSet { what: Sending::Watch, .. } => "watchSet",
             Record::ChildDone { .. } => "childEnded",
             Record::Cancel { .. } => "cancelRequested",
@@ -432,6 +508,13 @@ impl Record<'_> {
             Record::Watched { .. } => "watched",
             Record::Answered { .. } => "answered",
             Record::Received { .. } => "received",
+            Record::Update { .. } => "updateAccepted",
+            Record::UpdateDone { is_failure: false, .. } => "updateCompleted",
+            Record::UpdateDone { is_failure: true, .. } => "updateFailed",
+            Record::SignalledStart { .. } => "startedWithSignal",
+            Record::Continued { .. } => "continuedAsNew",
+            Record::Patched { .. } => "patched",
+            Record::Paused { .. } => "paused",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A shard with what surrounds it while it runs: what it holds back for the disk, what it has to tell its host.
 
+use super::offers::Offers;
 use super::outputs::Outputs;
 use super::places::{Place, Right};
 use super::resend::Resends;
@@ -21,6 +22,8 @@ pub enum Output {
     Refuse(Token, String),
     /// How a run ended, for a request that waits for it.
     Result(Token, Status, Box<[u8]>),
+    /// An update gets no answer any more: its run has ended, or is stuck and had not accepted it.
+    UpdateLost(Token, RunIx),
     /// The body of a step may run, by the gate that it had when this was asked for.
     Attempt(RunIx, Seq, Lsn),
     /// A run ended, for listeners.
@@ -44,9 +47,11 @@ impl Output {
     /// The request that it answers; `None`: it is for the shard's code, for listeners, or for another shard.
     pub(super) fn token(&self) -> Option<Token> {
         match self {
-            Output::Ack(token) | Output::Reply(token, _) | Output::Refuse(token, _) | Output::Result(token, ..) => {
-                Some(*token)
-            }
+            Output::Ack(token)
+            | Output::Reply(token, _)
+            | Output::Refuse(token, _)
+            | Output::Result(token, ..)
+            | Output::UpdateLost(token, _) => Some(*token),
             Output::Attempt(..)
             | Output::Notice(_)
             | Output::Stuck(_)
@@ -62,6 +67,8 @@ impl Output {
 pub enum HostEvent {
     /// The run's code waits and has something to look at.
     Wake(RunIx),
+    /// An update is offered to the run's code, under this number.
+    Offer(RunIx, u32),
     /// The body of this step may run now, by the gate that it had when this was asked for.
     Attempt(RunIx, Seq, Lsn),
     /// The limit of the attempt under this lease is over; `true`: its own, `false`: it was silent for too long.
@@ -106,6 +113,8 @@ pub struct ShardCell {
     pub asks: VecDeque<Token>,
     /// Places that are told of ends of runs and of stuck ones.
     pub listeners: Vec<Place>,
+    /// Updates that clients have asked for.
+    pub offers: Offers,
     /// When messages to other processes are sent again.
     pub(super) resends: Resends,
 }
@@ -123,12 +132,14 @@ impl ShardCell {
             questions: BTreeMap::new(),
             asks: VecDeque::new(),
             listeners: Vec::new(),
+            offers: Offers::default(),
             resends: Resends::default(),
         }
     }
 
-    /// A request waits for the end of a run: answered when that is durable, also if it has ended already.
+    /// A request waits for the end of a run, or of the last of those that take its place: answered when that is durable, also if it has ended already.
     pub fn await_end(&mut self, run: RunIx, token: Token) {
+        let run = self.shard.last_of_chain(run);
         match self.shard.outcome(run) {
             Some((status, payload, lsn)) => self.held.hold(lsn, Output::Result(token, status, payload.into())),
             None => self.waiters.entry(run).or_default().push(token),
@@ -141,6 +152,7 @@ impl ShardCell {
             tokens.retain(|waiting| *waiting != token);
             !tokens.is_empty()
         });
+        self.offers.forget(|waiting| waiting == token);
         self.held.forget(token);
         self.questions.remove(&token);
     }
@@ -151,6 +163,7 @@ impl ShardCell {
             tokens.retain(|token| Place::of(*token) != place);
             !tokens.is_empty()
         });
+        self.offers.forget(|token| Place::of(token) == place);
         self.held.forget_place(place);
         self.questions.retain(|token, _| Place::of(*token) != place);
         self.listeners.retain(|listener| *listener != place);
@@ -166,10 +179,11 @@ impl ShardCell {
     }
 
     pub(super) fn run_ended(&mut self, run: RunIx) {
-        let Some((status, payload, lsn)) = self.shard.outcome(run) else { return };
+        let Some((_, _, lsn)) = self.shard.outcome(run) else { return };
         for token in self.waiters.remove(&run).into_iter().flatten() {
-            self.held.hold(lsn, Output::Result(token, status, payload.into()));
+            self.await_end(run, token);
         }
+        self.lose_updates(run);
         for listener in self.listeners.iter().copied() {
             self.held.hold_for(listener, lsn, Output::Notice(run));
         }

@@ -3,6 +3,7 @@
 use super::cell::{HostEvent, Output, ShardCell};
 use super::clock::Clock;
 use super::flusher::{FlushMode, Flusher};
+use super::ghosts::Ghosts;
 use super::parts::{Parts, WORKERS_MAX};
 use super::places::{Place, Places, Right};
 use super::resend::RESEND_BATCH;
@@ -126,6 +127,8 @@ pub struct Group {
     relay: Option<Arc<dyn Relay>>,
     /// Numbers for records that a poisoned log did not take: nothing rests on them, nothing is released for them.
     void: AtomicU64,
+    /// Runs that have ended and are looked at.
+    ghosts: Ghosts,
     opened: Opened,
     warnings: Vec<String>,
 }
@@ -229,6 +232,7 @@ impl Group {
             clock,
             relay,
             void: AtomicU64::new(0),
+            ghosts: Ghosts::default(),
         };
         group.watch_progress();
         group.resume();
@@ -379,6 +383,23 @@ impl Group {
         result
     }
 
+    /// Brings a run that has ended back to be looked at, as the one run of a shard of its own, whose code
+    /// only `holder` may run. `None`: too many are.
+    pub fn revive(&self, shard: Shard, holder: Right) -> Option<ShardId> {
+        self.ghosts.add(shard, holder)
+    }
+
+    /// A revived run is looked at no more.
+    pub fn lay(&self, shard: ShardId) {
+        self.ghosts.remove(shard);
+    }
+
+    /// Whether it is the shard of a revived run.
+    #[must_use]
+    pub fn is_revived(&self, shard: ShardId) -> bool {
+        Ghosts::has(shard)
+    }
+
     /// Work whose messages have been sent before, or that has none.
     pub(super) fn visit<R>(&self, shard: ShardId, work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R) -> R {
         let mut outgoing = VecDeque::new();
@@ -391,13 +412,16 @@ impl Group {
         outgoing: &mut VecDeque<Message>,
         work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R,
     ) -> R {
+        if Ghosts::has(shard) {
+            return self.ghosts.with(shard, self.clock.now_ms(), work);
+        }
         let index = usize::from(shard.0);
         let mut cell = self.shards[index].lock();
         let mut effects = std::mem::take(&mut cell.effects);
         let mut sink = LogSink { log: &self.log, source: Source::Shard(shard), void: &self.void };
         let mut context = Work { now_ms: self.clock.now_ms(), log: &mut sink, effects: &mut effects };
         let result = work(&mut cell, &mut context);
-        let is_changed = !effects.is_empty();
+        let is_changed = !effects.is_empty() || !cell.events.is_empty();
         for effect in effects.drain(..) {
             self.route(&mut cell, effect, outgoing);
         }
@@ -429,7 +453,9 @@ impl Group {
             Effect::JournalHalf(run) => {
                 cell.held.hold(cell.shard.view(run).last, Output::JournalHalf(run));
             }
+            Effect::UpdateAnswered { run, number } => cell.update_answered(run, number),
             Effect::Stuck(run) => {
+                cell.lose_updates(run);
                 let last = cell.shard.last();
                 for listener in cell.listeners.clone() {
                     cell.held.hold_for(listener, last, Output::Stuck(run));
@@ -574,6 +600,7 @@ impl Group {
                     | Output::Reply(..)
                     | Output::Refuse(..)
                     | Output::Result(..)
+                    | Output::UpdateLost(..)
                     | Output::Notice(_)
                     | Output::Stuck(_) => unreachable!("answers and notices are held by place"),
                 }

@@ -10,8 +10,10 @@
 mod cell;
 mod clock;
 mod flusher;
+mod ghosts;
 mod group;
 mod held;
+mod offers;
 mod outputs;
 mod parts;
 mod places;
@@ -23,6 +25,7 @@ pub use clock::Clock;
 pub use flusher::FlushMode;
 pub use group::{Group, GroupError, GroupOptions, Opened, Relay};
 pub use held::Held;
+pub use offers::{Accepted, Offer, Offers};
 pub use outputs::Outputs;
 pub use places::{Place, Right};
 pub use watchdog::Blocked;

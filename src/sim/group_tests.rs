@@ -69,7 +69,7 @@ impl Host {
                     self.engine.answer(event.a, &format!("{} of {id}", event.text.split(FIELD).next().unwrap()));
                 }
                 EventKind::Blocked => self.blocked.push((event.a, event.b, event.text)),
-                EventKind::Timeout | EventKind::Notice | EventKind::Failed => {}
+                EventKind::Timeout | EventKind::Notice | EventKind::Failed | EventKind::Offer => {}
                 EventKind::Ack | EventKind::Reply | EventKind::Refuse | EventKind::Result => {
                     assert_eq!(Place::of(event.a), Place::of(self.engine.first_token()), "it asked for nothing");
                     assert!(self.told.insert(event.a, (event.kind, event.text)).is_none(), "answered twice");
@@ -127,6 +127,7 @@ impl Host {
             timeout_ms: None,
             actor: None,
             result_token: Some(result),
+            with: None,
         };
         self.engine.start(token, request).unwrap();
         result

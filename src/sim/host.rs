@@ -4,7 +4,7 @@ use super::oracle::{Entry, Oracle};
 use super::program::{Plan, Program, StepPlan};
 use super::rng::{Rng, mix, mix_bytes};
 use crate::engine::{
-    Completed, Delivery, DeliveryKind, Event, EventKind, FIELD, ForeignEngine, Halt, Lsn, Slot, StepMode,
+    Accepted, Completed, Delivery, DeliveryKind, Event, EventKind, FIELD, ForeignEngine, Halt, Lsn, Slot, StepMode,
 };
 use crate::machine::{OpenedStep, RunIx, Target};
 use crate::record::{ChildSpec, Record, Sending, Seq, ShardId, Status, parse_run_id};
@@ -69,6 +69,8 @@ pub(super) struct Host {
     late: Vec<Body>,
     /// Leases that were given out: slot, operation, lease.
     leases: BTreeSet<(Slot, u32, u32)>,
+    /// Updates that wait for the code to look at them.
+    offers: Vec<(Slot, u32)>,
     /// The log has failed: the host was told.
     pub(super) has_failed: bool,
     /// Bodies succeed from now on, whatever their plan says.
@@ -93,6 +95,11 @@ impl Host {
             EventKind::Start => self.load(engine, oracle, slot, &event.text),
             EventKind::Wake => {
                 self.news(slot);
+                Ok(())
+            }
+            EventKind::Offer => {
+                self.offers.retain(|offer| *offer != (slot, event.b));
+                self.offers.push((slot, event.b));
                 Ok(())
             }
             EventKind::Attempt => self.attempt(engine, slot, event.b, &event.text),
@@ -255,6 +262,21 @@ impl Host {
         }
     }
 
+    /// Updates are accepted or refused between turns, by code that is at rest. Some are refused.
+    pub(super) fn decide_offers(&mut self, engine: &mut ForeignEngine) {
+        let due = std::mem::take(&mut self.offers);
+        for (slot, number) in due {
+            let Some(code) = self.codes.get(&slot) else { continue };
+            if !code.is_at_rest {
+                self.offers.push((slot, number));
+            } else if number % 5 == 0 {
+                let _ = engine.refuse_offer(slot, number, b"no");
+            } else if engine.accept_offer(slot, number) == Ok(Accepted::Later) {
+                self.offers.push((slot, number));
+            }
+        }
+    }
+
     /// A run may end at any time by somebody else; a program that is the same never mismatches.
     fn halted(&mut self, engine: &ForeignEngine, slot: Slot, halt: Halt) -> Result<(), Broken> {
         match halt {
@@ -303,6 +325,9 @@ impl Host {
             | DeliveryKind::WaitTimedOut
             | DeliveryKind::ConditionTimedOut
             | DeliveryKind::ChildEnded => code.resolve(delivery.seq.0)?,
+            DeliveryKind::UpdateAccepted => {
+                engine.answer_update(slot, delivery.seq.0, false, &code.result())?;
+            }
         }
         loop {
             if self.go_on(engine, oracle, slot, code)? {
@@ -653,6 +678,7 @@ fn recorded_at(engine: &ForeignEngine, (shard, run): (ShardId, RunIx), delivery:
                 Record::TimerFired { seq, .. },
             )
             | (DeliveryKind::ChildEnded, Record::ChildDone { seq, .. }) => *seq == delivery.seq,
+            (DeliveryKind::UpdateAccepted, Record::Update { number, .. }) => *number == delivery.seq.0,
             _ => false,
         };
         cell.shard.history(run).find(|entry| is_meant(&entry.record)).map_or(Lsn::NONE, |entry| entry.lsn)

@@ -4,7 +4,7 @@
 use super::rng::mix_bytes;
 use crate::engine::{ForeignEngine, Lsn};
 use crate::machine::Target;
-use crate::record::{Record, RunNo, ShardId, Status, parse_run_id, run_id};
+use crate::record::{Record, RunNo, Seq, ShardId, Status, parse_run_id, run_id};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One thing that code was handed, and the record that it stands in.
@@ -21,6 +21,8 @@ pub(super) enum Fact {
     Exists { id: String, run_id: String },
     /// The run has a signal with this payload, or with this dedupe text.
     Signal { id: String, run_id: String, payload: String, dedupe: Option<String> },
+    /// The run has answered this update so.
+    Answered { id: String, run_id: String, update_id: String, payload: String },
     /// The run was asked to end, or has ended.
     Cancelled { id: String, run_id: String },
     /// The run has ended.
@@ -192,6 +194,7 @@ impl Oracle {
             let (id, text) = match fact {
                 Fact::Exists { id, run_id }
                 | Fact::Signal { id, run_id, .. }
+                | Fact::Answered { id, run_id, .. }
                 | Fact::Cancelled { id, run_id }
                 | Fact::Over { id, run_id }
                 | Fact::Ended { id, run_id, .. } => (id, run_id),
@@ -267,6 +270,19 @@ fn holds(fact: &Fact, image: &Image) -> bool {
             },
             _ => false,
         }),
+        Fact::Answered { update_id, payload, .. } => {
+            let mut accepted = None;
+            image.journal.iter().any(|(_, bytes)| match Record::decode(bytes) {
+                Ok(Record::Update { number, id, .. }) if id == update_id => {
+                    accepted = Some(number);
+                    false
+                }
+                Ok(Record::UpdateDone { number, payload: said, .. }) => {
+                    accepted == Some(number) && said == payload.as_bytes()
+                }
+                _ => false,
+            })
+        }
         Fact::Cancelled { .. } => image.outcome.is_some() || has(&|record| matches!(record, Record::Cancel { .. })),
         Fact::Over { .. } => image.outcome.is_some(),
         Fact::Ended { status, payload, .. } => image
@@ -280,6 +296,7 @@ fn holds(fact: &Fact, image: &Image) -> bool {
 fn check_journals(images: &Images) -> Result<(), String> {
     let mut signals = BTreeSet::new();
     let mut parents = BTreeSet::new();
+    let mut updates = BTreeSet::new();
     for ((shard, no), image) in images {
         let mut settled = BTreeSet::new();
         let name = run_id(*shard, *no);
@@ -293,6 +310,12 @@ fn check_journals(images: &Images) -> Result<(), String> {
                 }
                 Record::ChildDone { seq, .. } if !settled.insert((13, seq)) => {
                     return Err(format!("LAW-3: operation {} of run {name} heard of two ends", seq.0));
+                }
+                Record::UpdateDone { number, .. } if !settled.insert((21, Seq(number))) => {
+                    return Err(format!("LAW-7: update {number} of run {name} has two answers"));
+                }
+                Record::Update { id, .. } if !updates.insert((*no, *shard, id.to_owned())) => {
+                    return Err(format!("LAW-7: update {id} of run {name} was accepted twice"));
                 }
                 Record::Signal { payload, origin: Some(_), .. } if !signals.insert(payload.to_vec()) => {
                     return Err(format!("LAW-3: a message was applied twice, to run {name}"));

@@ -69,6 +69,7 @@ fn start(engine: &mut ForeignEngine, token: u32, id: &str) -> Result<(), EngineE
             timeout_ms: None,
             actor: None,
             result_token: None,
+            with: None,
         },
     )
 }

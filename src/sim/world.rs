@@ -5,7 +5,7 @@ use super::host::{Broken, Host, PAYLOAD_BYTES_SMALL};
 use super::oracle::{Fact, Oracle, latest, newest_of_shard};
 use super::program::{SIGNALS, some_conflict, some_id, some_input, some_reuse};
 use super::rng::{Rng, mix};
-use crate::engine::{Clock, Event, Lsn, Run, StartRequest};
+use crate::engine::{Clock, Event, Lsn, NewUpdate, Run, StartRequest, Status};
 use crate::engine::{Config, Durability, ErrorCode, EventKind, Events, FIELD, FlushMode, ForeignEngine};
 use crate::log::{Log, LogOptions, LogState};
 use std::collections::{BTreeMap, VecDeque};
@@ -61,6 +61,7 @@ enum Ask {
     Start { id: String, lsn: Lsn, blocker: Option<String> },
     Fact(Fact, Lsn),
     Result { id: String, run_id: String },
+    Update { id: String, run_id: String, update_id: String },
     Any,
 }
 
@@ -262,6 +263,7 @@ impl World {
             return Ok(false);
         }
         let slot = *self.rng.pick(&runnable);
+        self.host.decide_offers(self.engine.as_mut().expect("it is open"));
         let had_turn = self.host.turn(self.engine.as_mut().expect("it is open"), &mut self.oracle, slot)?;
         let name = self.host.codes.get(&slot).map(|code| code.id.clone());
         self.note(|| format!("turn of slot {} ({name:?}): {had_turn}", slot.0));
@@ -291,7 +293,7 @@ impl World {
         let before = latest(self.engine(), &id);
         let known = before.clone().map(|(run_id, _)| run_id);
         let run = Run { id: &id, run_id: "" };
-        let what = self.rng.below(16);
+        let what = self.rng.below(18);
         let fact = |make: fn(String, String) -> Fact| known.clone().map(|run_id| make(id.clone(), run_id));
         let (asked, fact) = match what {
             0..=6 => return self.start(token, &id),
@@ -312,6 +314,16 @@ impl World {
                 (sent, fact(|id, run_id| Fact::Over { id, run_id }))
             }
             13 => (self.engine().resume(token, run, None), None),
+            14..=15 => {
+                let (update_id, payload) = (format!("u{}", self.rng.below(6)), format!("client {token}"));
+                let update = NewUpdate { name: "set", id: &update_id, payload: payload.as_bytes(), actor: None };
+                let sent = self.engine().update(token, run, update);
+                self.note(|| format!("client {token}: update {update_id} of {id}: {sent:?}"));
+                if let (Ok(()), Some(run_id)) = (sent, known) {
+                    self.asks.insert(token, Ask::Update { id, run_id, update_id });
+                }
+                return Ok(());
+            }
             _ => {
                 let sent = self.engine().result(token, run);
                 self.note(|| format!("client {token}: result of {id}: {sent:?}"));
@@ -344,6 +356,7 @@ impl World {
             timeout_ms: self.rng.one_in(8).then(|| self.rng.between(0, 10_000)),
             actor: None,
             result_token: self.rng.one_in(2).then_some(token + 1),
+            with: None,
         };
         let blocker = latest(self.engine(), id).map(|(run_id, _)| run_id);
         let asked = self.engine().start(token, request);
@@ -686,7 +699,15 @@ fn answered(asks: &mut BTreeMap<u32, Ask>, oracle: &mut Oracle, event: Event) ->
             let fact = Fact::Ended { id, run_id, status: event.b, payload: event.text };
             oracle.told(fact, Lsn::NONE)
         }
-        (Ask::Fact(Fact::Signal { .. }, _) | Ask::Any | Ask::Result { .. }, EventKind::Refuse) => Ok(()),
+        (Ask::Update { id, run_id, update_id }, EventKind::Result)
+            if event.b == u32::from(Status::Completed.code()) =>
+        {
+            oracle.told(Fact::Answered { id, run_id, update_id, payload: event.text }, Lsn::NONE)
+        }
+        (Ask::Update { .. }, EventKind::Result) if event.b == u32::from(Status::Refused.code()) => Ok(()),
+        (Ask::Fact(Fact::Signal { .. }, _) | Ask::Any | Ask::Result { .. } | Ask::Update { .. }, EventKind::Refuse) => {
+            Ok(())
+        }
         (Ask::Any, EventKind::Ack) => Ok(()),
         (_, kind) => Err(format!("a client got {kind:?} {:?}, which answers nothing", event.text)),
     }

@@ -207,3 +207,19 @@ fn code_that_broke_a_rule_is_reported_with_the_last_operation_and_the_place() {
     assert_eq!((&*stuck.message, stuck.seq, &*stuck.place), ("it awaited something else", Seq(1), "flow.ts:1:2"));
     assert_eq!((&stuck.recorded, &stuck.asked), (&None, &None));
 }
+
+#[test]
+fn a_stuck_run_that_is_not_to_wait_fails_in_one_record() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.sleep(run, 5).unwrap();
+    world.rests(run);
+    world.on(0, |shard, work| shard.fail_stuck(work, run.1, b"no"));
+    assert_eq!(world.status(run), None, "it is not stuck");
+    world.crash(run);
+    assert_eq!(world.step(run, "other"), Err(Halt::Mismatch));
+    world.on(0, |shard, work| shard.fail_stuck(work, run.1, b"no"));
+    assert_eq!(world.status(run), Some(Status::Failed));
+    world.reopen(false);
+    assert_eq!(world.status(run), Some(Status::Failed));
+}
