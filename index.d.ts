@@ -1045,7 +1045,15 @@ export interface OpenOptions {
   queues?: { readonly [name: string]: QueueSpec };
   /** Limits by name, shared by all queues. */
   limits?: { readonly [name: string]: LimitSpec };
-  /** Parts that a **new** directory is split into; an existing one keeps its own. Default 8. */
+  /**
+   * Threads that run the workflows of a module; this thread is then a client of them. Default: this thread runs
+   * `workflows`, which is not to be given together with it.
+   */
+  workers?: WorkerOptions;
+  /**
+   * Parts that a **new** directory is split into; an existing one keeps its own. Default 8, or one a worker if there
+   * are more.
+   */
   shards?: number;
   /** Where the log is written. Default `'auto'`: chosen from the cores; the environment's `FUSEE_FLUSH` wins. */
   flush?: 'auto' | 'inline' | 'pipeline' | 'background';
@@ -1065,12 +1073,53 @@ export interface OpenOptions {
   logger?: Logger;
 }
 
+/** Threads that run workflow code: {@link OpenOptions.workers}. */
+export interface WorkerOptions {
+  /**
+   * Number of threads, from 1, and not more than the directory has shards. `'auto'`: one a core, as far as there are
+   * shards. Default `'auto'`.
+   */
+  count?: number | 'auto';
+  /**
+   * The module that each thread loads, as a URL or a path: ESM, CommonJS, or whatever the loader of this thread takes.
+   * Every exported workflow runs there. It must export the same in each thread.
+   */
+  module: URL | string;
+  /** What the module finds as `workerData` of `node:worker_threads`. */
+  workerData?: unknown;
+  /** Options of Node.js for the threads. Default: those of this process. */
+  execArgv?: readonly string[];
+  /** Bounds of the memory of each thread, as `node:worker_threads` has them. */
+  resourceLimits?: {
+    readonly maxYoungGenerationSizeMb?: number;
+    readonly maxOldGenerationSizeMb?: number;
+    readonly codeRangeSizeMb?: number;
+    readonly stackSizeMb?: number;
+  };
+  /** A worker is blocked when its thread has been busy with one piece of code for so long. Default 1 s. */
+  blockedAfter?: Duration;
+  /**
+   * What becomes of a blocked worker: `'report'` tells of it (`workerBlocked`, {@link Engine.health}); `'replace'` also
+   * ends its thread and has another take over. Attempts that ran there are lost and run again. Default `'report'`.
+   */
+  onBlocked?: 'report' | 'replace';
+}
+
+/**
+ * The engine of the worker that this runs in, for code in the functions of steps. It is closed by the thread that
+ * opened it.
+ *
+ * @throws `TypeError` outside of the workers of an engine
+ */
+export function workerEngine(): Engine;
+
 /**
  * Opens a directory, or `':memory:'`, and resumes what was under way. Says in one line what it resumed, what is stuck
  * and what has no definition here. One process at a time.
  *
  * @throws {@link DirectoryLockedError} if another process has it; {@link LogCorruptError} if acknowledged records are
- *   damaged; {@link StorageError}; `TypeError` on what cannot be meant
+ *   damaged; {@link StorageError}; `TypeError` on what cannot be meant, on workers that have different code, and when
+ *   called inside one of its own workers (guard with `isMainThread`); what the module of the workers throws
  */
 export function open(directory: string, options?: OpenOptions): Promise<Engine>;
 /** The same with the directory among the options. */
@@ -1146,13 +1195,43 @@ export interface EngineEvents {
   continuedAsNew: RunEvent<'continuedAsNew'>;
   /** The code of a run asks for something else than was recorded, or broke a rule. */
   stuck: RunEvent<'stuck', { error: DeterminismError }>;
+  /**
+   * A worker ended although nobody closed it; it is logged as well. Its runs go on in its replacement; attempts that ran
+   * there are lost and run again.
+   */
+  workerLost: {
+    readonly type: 'workerLost';
+    readonly time: Date;
+    /** Its number, from 0. */
+    readonly worker: number;
+    readonly exitCode: number;
+    /** What it threw last. `undefined`: nothing. */
+    readonly error: unknown;
+    /** Wait until its replacement starts, in ms: 0 the first time, then longer each time that it dies soon. */
+    readonly restartInMs: number;
+    /** Shards that the other workers run meanwhile. */
+    readonly movedShards: number;
+  };
+  /** A worker's thread has been busy for longer than `blockedAfter`, or works again; it is logged as well. */
+  workerBlocked: {
+    readonly type: 'workerBlocked';
+    readonly time: Date;
+    /** Its number, from 0. */
+    readonly worker: number;
+    /** `false`: it works again. */
+    readonly isBlocked: boolean;
+    /** For how long it has been silent, in ms. */
+    readonly silentMs: number;
+    /** The run whose code or step it entered last, and which probably blocks it. `undefined`: none, or not known. */
+    readonly run: { readonly id: string; readonly runId: string; readonly definition: string } | undefined;
+  };
   /** Something that a person should read; it is logged as well. */
   warning: { readonly type: 'warning'; readonly code: string; readonly message: string };
 }
 
 /** State of the engine. */
 export interface Health {
-  /** `degraded`: the disk is full, or a worker is blocked. `failed`: reopen. */
+  /** `degraded`: the disk is full, or a worker is blocked or missing. `failed`: reopen. */
   readonly status: 'ok' | 'degraded' | 'failed';
   /** One sentence each, with the remedy. */
   readonly problems: readonly string[];

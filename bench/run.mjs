@@ -17,7 +17,20 @@ import { spread } from './statistics.mjs';
 const here = fileURLToPath(new URL('.', import.meta.url));
 const data = process.env.FUSEE_BENCH_DIR ?? join(here, '../target/bench/data');
 const silent = { debug() {}, info() {}, warn: console.warn, error: console.error };
-const all = ['chain', 'lag', 'start', 'signal', 'fanout', 'replay', 'memory', 'mem', 'recover', 'load', 'tasks'];
+const all = [
+  'chain',
+  'lag',
+  'start',
+  'signal',
+  'fanout',
+  'replay',
+  'memory',
+  'mem',
+  'recover',
+  'load',
+  'tasks',
+  'threads',
+];
 const found = readdirSync(join(here, 'workloads')).map((file) => file.replace('.mjs', ''));
 
 const { values, positionals } = parseArgs({
@@ -71,12 +84,13 @@ function tools() {
       return dirFor(purpose);
     },
     /** An engine on a new directory, or with `keep` on the last one. */
-    open: ({ keep = false } = {}) => {
+    open: ({ keep = false, workers } = {}) => {
       if (!keep) {
         count += 1;
         rmSync(dirFor('engine'), { recursive: true, force: true });
       }
-      return openEngine(dirFor('engine'), { workflows, dev: false, logger: silent });
+      const code = workers === undefined ? { workflows } : { workers };
+      return openEngine(dirFor('engine'), { ...code, dev: false, logger: silent });
     },
   };
 }

@@ -16,6 +16,10 @@ export interface NativeOptions {
   readonly definitions: readonly string[];
   /** 0: the default. */
   readonly shards: number;
+  /** Threads that will join to run the code; 0: this one runs it. */
+  readonly workers: number;
+  /** Fewer workers will do where there are fewer shards. */
+  readonly mayClampWorkers: boolean;
   readonly flush: 'auto' | 'inline' | 'pipeline' | 'background';
   /** Time of a virtual clock, in ms since 1970; `null`: real time. */
   readonly virtualNow: number | null;
@@ -132,6 +136,27 @@ export interface NativeEngine extends PumpVerbs {
     startedBefore: number,
   ): void;
   explain(token: number, id: string, runId: string): void;
+  /** Makes the group known to the other threads of the process. @returns its number, for {@link joinNative} */
+  publish(): number;
+  /** Tokens of this engine are this one and those after it, 2^24 of them. */
+  firstToken(): number;
+  /** Number of its life among all those of the group. */
+  incarnation(): number;
+  /** How many there are; 0: this thread runs the code. */
+  workers(): number;
+  /** The worker that runs the workflow of an id; below 0: none does. */
+  owner(id: string): number;
+  /** Types that have code in the workers. */
+  define(definitions: readonly string[]): void;
+  /** The thread of a worker has gone. @returns whether that life of it was its present one */
+  lose(part: number, incarnation: number): boolean;
+  /** Others get the shards of a worker that is not there. @returns how many moved */
+  spread(part: number): number;
+  watchParts(afterMs: number): void;
+  /** Asks the code of a run, whichever thread has it. */
+  ask(token: number, id: string, runId: string, name: string, input: string): void;
+  /** Answers a question. */
+  answer(token: number, text: string): void;
   /** Law 8: runs that nothing will ever wake. */
   orphans(): string;
   metrics(): string;
@@ -160,6 +185,7 @@ interface Addon {
   /** The global object of the realm in which the addon lives. */
   realm(): Realm;
   open(options: NativeOptions, notify: () => void): NativeEngine;
+  join(group: number, part: number, definitions: readonly string[], notify: () => void): NativeEngine;
 }
 
 interface Realm {
@@ -194,6 +220,16 @@ let loaded: { readonly addon: Addon; readonly primitives: Primitives } | undefin
 /** Opens an engine. `notify` is called, from a place of its own, when there is news. @throws with a `code` */
 export function openNative(options: NativeOptions, notify: () => void): NativeEngine {
   return load().addon.open(options, notify);
+}
+
+/** Joins a group of this process as one of its workers. @throws with a `code` */
+export function joinNative(
+  group: number,
+  part: number,
+  definitions: readonly string[],
+  notify: () => void,
+): NativeEngine {
+  return load().addon.join(group, part, definitions, notify);
 }
 
 /** @throws when there is no addon for this platform */

@@ -6,6 +6,7 @@ import {
   query,
   signal,
   update,
+  workerEngine,
   workflow,
   CancelledError,
   FuseeError,
@@ -273,4 +274,26 @@ export async function use(): Promise<void> {
     },
   );
   is<number>()(crashes);
+}
+
+// Workers.
+export async function workers(): Promise<void> {
+  const engine = await open('./data', {
+    workers: {
+      count: 'auto',
+      module: new URL('./workflows.js', 'file:///'),
+      workerData: { any: 1 },
+      execArgv: ['--no-warnings'],
+      resourceLimits: { maxOldGenerationSizeMb: 64 },
+      blockedAfter: '2s',
+      onBlocked: 'replace',
+    },
+  });
+  engine.on('workerLost', (event) => is<number>()(event.restartInMs));
+  engine.on('workerBlocked', (event) => is<boolean>()(event.isBlocked));
+  is<Engine>()(workerEngine());
+  // @ts-expect-error a module is needed
+  await open('./data', { workers: { count: 2 } });
+  // @ts-expect-error no such policy
+  await open('./data', { workers: { module: './workflows.js', onBlocked: 'ignore' } });
 }

@@ -3,9 +3,11 @@
  *
  * Every call of a user ends here; {@link Engine} and handles only read their arguments and shape the answers.
  */
+import { availableParallelism } from 'node:os';
 import { encode as encodeValue } from '../codec.js';
 import { ClosedError, fromNative, RunNotFoundError } from '../errors.js';
 import {
+  joinNative,
   openNative,
   primitives as loadPrimitives,
   type NativeEngine,
@@ -22,8 +24,10 @@ import type { WorkflowCode } from '../workflow/run.js';
 import { KeepAlive } from './keep-alive.js';
 import { Listeners } from './listeners.js';
 import { noticeOf } from './notices.js';
+import { askHere, readAnswer } from './asking.js';
 import { closed, Requests, type Reader, type Request, type ResultTarget, type Waiting } from './requests.js';
 import { rowsOf, statusName } from './rows.js';
+import type { WorkerSettings } from '../threads/pool.js';
 
 /** How an engine is opened, read and checked. */
 export interface CoreSettings {
@@ -41,19 +45,35 @@ export interface CoreSettings {
   /** `null`: real time. */
   readonly virtualNowMs: number | null;
   readonly random: () => number;
+  /** `null`: this thread runs all code. */
+  readonly group: GroupRole | null;
 }
 
+/** What an engine is among several threads. */
+export type GroupRole =
+  | { readonly kind: 'client'; readonly workers: WorkerSettings }
+  | {
+      readonly kind: 'part';
+      readonly group: number;
+      readonly part: number;
+      readonly onCaughtUp: (stuck: number, unregistered: readonly string[]) => void;
+    };
+
+const BLOCKED = 12;
+const ASK = 13;
 const FAILED = 10;
 const NOTICE = 11;
 /** What a notice is about, where it is no end of a run. */
 const STUCK = 3;
 const JOURNAL_HALF = 4;
 const NOTICES = 1;
-const TASK = 13;
-const TASK_ABORT = 14;
-const TASK_NOTICE = 15;
+const TASK = 15;
+const TASK_ABORT = 16;
+const TASK_NOTICE = 17;
 /** What a notice about tasks is, where it is no end. */
 const TASK_WARNING = 2;
+/** Shards of a new directory, if the options do not say. */
+const SHARDS = 8;
 /** Bytes of an encoded value, if the options do not say. */
 export const PAYLOAD_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -67,6 +87,8 @@ export class EngineCore implements PumpOwner {
   /** What runs in place of tasks' functions, in tests. */
   readonly taskMocks = new Map<string, (input: unknown) => unknown>();
   readonly listeners: Listeners;
+  /** Told of workers that are blocked, and of those that work again. @returns whether code of a caller goes on by it */
+  onBlocked: (worker: number, isBlocked: boolean, text: string) => boolean = () => false;
   /** Called when the pump has nothing to do. */
   readonly restWatchers = new Set<() => void>();
   /** What a close does last, when everything is at rest and durable. */
@@ -82,11 +104,10 @@ export class EngineCore implements PumpOwner {
     this.virtualNowMs = settings.virtualNowMs;
     const { dir, definitions } = settings;
     this.native = openEngine(settings, () => this.pump.notify());
-    this.keepAlive = new KeepAlive(
-      this.primitives,
-      dir !== null && definitions.size + settings.tasks.definitions.size > 0,
-    );
-    this.requests = new Requests((isAny) => this.updateBusy(isAny));
+    const hasDefinitions = definitions.size + settings.tasks.definitions.size > 0;
+    const isServer = settings.group !== null || (dir !== null && hasDefinitions);
+    this.keepAlive = new KeepAlive(this.primitives, isServer);
+    this.requests = new Requests((isAny) => this.updateBusy(isAny), this.native.firstToken());
     this.listeners = new Listeners((name, error) => this.warn('LISTENER', `a listener of '${name}' threw`, error));
     this.taskBodies = new TaskBodies(this.native, {
       definitions: settings.tasks.definitions,
@@ -156,6 +177,9 @@ export class EngineCore implements PumpOwner {
   /** Asks the code of a run. The answer is a text. */
   query(id: string, runId: string, name: string, input: string): Request<string> {
     this.check();
+    if (this.settings.group !== null) {
+      return this.request((token) => this.native.ask(token, id, runId, name, input), readAnswer);
+    }
     let answer = '';
     const request = this.requests.prepare<string>(() => answer);
     const refuse = (error: unknown): void => {
@@ -243,6 +267,11 @@ export class EngineCore implements PumpOwner {
       return a === TASK_WARNING;
     }
     if (kind === NOTICE) return this.notice(b, text);
+    if (kind === ASK) {
+      askHere(this, a, b, text);
+      return false;
+    }
+    if (kind === BLOCKED) return this.onBlocked(a, b === 1, text);
     return this.requests.handle(kind, a, b, text);
   }
 
@@ -259,7 +288,12 @@ export class EngineCore implements PumpOwner {
   }
 
   handleCaughtUp(): void {
-    this.report();
+    const { group } = this.settings;
+    if (group?.kind === 'client') return;
+    const [, , , , ...unregistered] = this.native.report().split('\u001f');
+    const stuck = this.pump.host.stuckCount;
+    if (group === null) this.report(stuck, unregistered);
+    else group.onCaughtUp(stuck, unregistered);
   }
 
   handleRest(): void {
@@ -365,13 +399,12 @@ export class EngineCore implements PumpOwner {
   }
 
   /** Says in one line what was found, and what is doubtful about the directory. */
-  private report(): void {
+  report(stuck: number, types: readonly string[]): void {
     for (const text of rowsOf(this.native.warnings())) this.warn('DIRECTORY', text);
-    const [found = '0', , , , ...types] = this.native.report().split('\u001f');
+    const [found = '0'] = this.native.report().split('\u001f');
     if (found === '0') return;
     const unregistered = types.map((text) => text.split(': ') as [string, string]);
     const without = unregistered.reduce((sum, [, count]) => sum + Number(count), 0);
-    const stuck = this.pump.host.stuckCount;
     const parts = [`${Number(found) - without - stuck} resumed`];
     if (stuck > 0) parts.push(`${stuck} stuck`);
     if (without > 0) {
@@ -384,10 +417,16 @@ export class EngineCore implements PumpOwner {
 }
 
 function openEngine(settings: CoreSettings, notify: () => void): NativeEngine {
+  const { group } = settings;
+  const count = group?.kind === 'client' ? group.workers.count : 0;
+  const workers = group?.kind === 'client' && count === 0 ? availableParallelism() : count;
   const options: NativeOptions = {
     dir: settings.dir,
     definitions: [...settings.definitions.keys()],
-    shards: settings.shards,
+    // More than one a worker, so that a directory can have more workers later.
+    shards: settings.shards === 0 && workers > SHARDS ? workers : settings.shards,
+    workers,
+    mayClampWorkers: count === 0,
     flush: settings.flush,
     virtualNow: settings.virtualNowMs,
     maxPayloadBytes: settings.payloadBytesMax,
@@ -397,7 +436,9 @@ function openEngine(settings: CoreSettings, notify: () => void): NativeEngine {
     tasks: settings.tasks.packed,
   };
   try {
-    return openNative(options, notify);
+    return group?.kind === 'part'
+      ? joinNative(group.group, group.part, options.definitions, notify)
+      : openNative(options, notify);
   } catch (error) {
     throw fromNative(error);
   }

@@ -253,13 +253,17 @@ export class Engine {
     return promised(() => {
       knownOptions(options, ['grace'], 'engine.close');
       const graceMs = options?.grace === undefined ? GRACE_MS : toMs(options.grace);
-      this.closing ??= this.core.close(graceMs).finally(() => this.removeSignalHandlers());
+      this.closing ??= this.closeCore(graceMs).finally(() => this.removeSignalHandlers());
       return this.closing;
     });
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  protected closeCore(graceMs: number): Promise<void> {
+    return this.core.close(graceMs);
   }
 
   private listen(event: string, listener: (event: unknown) => void, isOnce: boolean): this {

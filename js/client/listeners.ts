@@ -13,6 +13,8 @@ export const EVENT_NAMES = [
   'continuedAsNew',
   'stuck',
   'warning',
+  'workerLost',
+  'workerBlocked',
 ] as const;
 
 /** Name of an event. */

@@ -24,6 +24,8 @@ export function noticeOf(name: EventName, base: object, payload: string): object
     case 'timedOut':
     case 'continuedAsNew':
     case 'warning':
+    case 'workerLost':
+    case 'workerBlocked':
       return base;
   }
 }

@@ -10,6 +10,7 @@ import type { Logger } from '../worker/host.js';
 import type { WorkflowCode } from '../workflow/run.js';
 import type { VersionedCode } from '../workflow/versions.js';
 import { PAYLOAD_BYTES_MAX, type CoreSettings } from './core.js';
+import { readWorkerOptions } from '../threads/options.js';
 
 /** Options of `open`. */
 export interface OpenOptions extends GivenTasks {
@@ -23,6 +24,7 @@ export interface OpenOptions extends GivenTasks {
   readonly runsMax?: number;
   readonly dev?: boolean;
   readonly logger?: Logger;
+  readonly workers?: unknown;
 }
 
 const OPTIONS = [
@@ -39,6 +41,7 @@ const OPTIONS = [
   'runsMax',
   'dev',
   'logger',
+  'workers',
 ];
 const FLUSH_MODES = ['auto', 'inline', 'pipeline', 'background'];
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
@@ -71,7 +74,18 @@ export function readOptions(directory: unknown, options: OpenOptions, verb: stri
     logger,
     virtualNowMs: null,
     random: chance,
+    group: readWorkers(options),
   };
+}
+
+function readWorkers({ workers, workflows }: OpenOptions): CoreSettings['group'] {
+  if (workers === undefined) return null;
+  if (workflows !== undefined) {
+    throw new TypeError(
+      'workflows are those that workers.module exports: leave out the option workflows, or the option workers',
+    );
+  }
+  return { kind: 'client', workers: readWorkerOptions(workers) };
 }
 
 function readDefinitions(workflows: unknown): ReadonlyMap<string, WorkflowCode> {

@@ -10,6 +10,9 @@ const REPLY = 7;
 const REFUSE = 8;
 const RESULT = 9;
 
+/** So many tokens a thread has. */
+const TOKENS = 2 ** 24;
+
 let capturedResolve: (value: unknown) => void;
 let capturedReject: (error: unknown) => void;
 
@@ -82,7 +85,11 @@ export class Requests {
   private lastToken = 0;
 
   /** @param onChange is told whether any request is under way, when that changes */
-  constructor(private readonly onChange: (isAny: boolean) => void) {}
+  constructor(
+    private readonly onChange: (isAny: boolean) => void,
+    /** Tokens are this number and those after it: so the answer finds its thread. */
+    private readonly firstToken = 0,
+  ) {}
 
   get count(): number {
     return this.open.size;
@@ -90,9 +97,12 @@ export class Requests {
 
   /** A token that no open request has. */
   nextToken(): number {
-    do this.lastToken = (this.lastToken + 1) >>> 0;
-    while (this.lastToken === 0 || this.open.has(this.lastToken));
-    return this.lastToken;
+    let token: number;
+    do {
+      this.lastToken = (this.lastToken + 1) % TOKENS;
+      token = this.firstToken + this.lastToken;
+    } while (this.lastToken === 0 || this.open.has(token));
+    return token;
   }
 
   /** Answers to its token go to `request` from now on. */

@@ -15,6 +15,8 @@ import { afterFailure, FINAL, PAUSE } from './retry.js';
 
 /** What bodies need of the engine. */
 export interface BodyVerbs {
+  /** A body is about to be called: in a worker, whose thread is watched. */
+  entering?(slot: number): void;
   complete(slot: number, seq: number, lease: number, payload: string, takes: number): number;
   fail(slot: number, seq: number, lease: number, failure: string, retryDelayMs: number): number;
   heartbeat(slot: number, seq: number, lease: number, payload: string): void;
@@ -116,6 +118,7 @@ export class Bodies implements HeartbeatSink {
     if (policy.timeoutMs >= 0 || policy.heartbeatMs >= 0) {
       this.verbs.armAttempt(run.slot, step.seq, lease, policy.timeoutMs, policy.heartbeatMs);
     }
+    if (this.verbs.entering !== undefined) this.verbs.entering(run.slot);
     let returned: unknown;
     let isPending: boolean;
     this.owner.body = attempt;

@@ -13,7 +13,7 @@ const WAKE = 2;
 const ATTEMPT = 3;
 const TIMEOUT = 4;
 const ENDED = 5;
-const OFFER = 12;
+const OFFER = 14;
 
 const EVENTS_MAX = 1024;
 const NUMBERS_BEFORE = 4;

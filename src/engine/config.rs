@@ -32,6 +32,11 @@ pub struct Config {
     pub durability: Durability,
     /// Shards of a new directory; an existing one keeps its own count. Default 8.
     pub shards: u16,
+    /// Threads that run the code of the shards: see [`crate::engine::ForeignEngine::join`]. Default 0: the one that opens
+    /// runs it.
+    pub workers: u16,
+    /// With fewer shards than workers there are only so many workers, instead of an error.
+    pub may_clamp_workers: bool,
     /// How the log is laid out.
     pub log: LogOptions,
     /// Where the log is written; `None`: `FUSEE_FLUSH` if it is set, else chosen from the cores.
@@ -61,6 +66,8 @@ impl Config {
         Config {
             durability,
             shards: 8,
+            workers: 0,
+            may_clamp_workers: false,
             log: LogOptions::default(),
             flush: None,
             clock: Clock::System,

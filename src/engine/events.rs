@@ -26,16 +26,21 @@ pub enum EventKind {
     /// For listeners. b: 1 completed, 2 ended otherwise, 3 stuck; also without one: 4 a journal has come to half of a
     /// bound. Text: id, run id, type, status, then the payload, the message, or why it is stuck in seven fields.
     Notice = 11,
+    /// To whoever opened the group: a part is blocked, or works again. a: its number, b: 1 blocked, 0 not. Text: for how
+    /// long, in ms; id, run id and type of the run that it entered last.
+    Blocked = 12,
+    /// Somebody asks the code of a run. a: token of the answer, b: slot. Text: name of the query, input.
+    Ask = 13,
     /// A run's code is to validate an update. a: slot, b: number of the offer. Text: name, payload.
-    Offer = 12,
+    Offer = 14,
     /// The function of a task is to run. a: slot of the lease, b: attempt. Text: the lease's serial, number, type, input.
-    Task = 13,
+    Task = 15,
     /// An attempt of a task is to be given up. a: slot of the lease, b: 0 too long, 1 silent, 2 cancelled, 3 shutdown.
     /// Text: the lease's serial.
-    TaskAbort = 14,
+    TaskAbort = 16,
     /// For listeners. a: 0 a task ended, b its outcome; 1 an attempt of it did and another one follows; also without
     /// one: 2 a warning. Text: id, type, attempts, then payload and history, or why it ended; or the warning.
-    TaskNotice = 15,
+    TaskNotice = 17,
 }
 
 /// One thing that happened. What `a`, `b` and `text` are depends on the kind; fields of a text are joined by U+001F.

@@ -4,11 +4,11 @@ use super::config::{Config, Durability};
 use super::error::{EngineError, ErrorCode, bad_input};
 use super::host::Slots;
 use super::keys::KeyRoots;
+use crate::log::LogState;
 use crate::record::{Lsn, RunNo, ShardId, parse_run_id};
-use crate::runtime::{Clock, Group, GroupOptions, Opened};
+use crate::runtime::{Clock, Group, GroupOptions, Opened, Place, Right};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A workflow id, and one run of it if a certain one is meant.
 #[derive(Clone, Copy, Debug)]
@@ -19,19 +19,18 @@ pub struct Run<'a> {
     pub run_id: &'a str,
 }
 
-/// Wakes the host, once until it ticks again.
-pub(super) struct Waker {
-    /// The host has nothing to do and waits to be woken.
-    pub(super) is_armed: AtomicBool,
-    notify: Box<dyn Fn() + Send + Sync>,
-}
+/// Called from any thread, once until the host ticks again.
+pub(super) type Notify = Arc<dyn Fn() + Send + Sync>;
 
-/// The engine of one host thread, with all shards of its directory.
+/// The engine of one host thread: with all shards of its directory, with those of one part of a group, or with none as
+/// the client of one.
 pub struct ForeignEngine {
     pub(super) group: Arc<Group>,
+    /// Its place in the group, in its present life.
+    pub(super) right: Right,
     pub(super) slots: Slots,
     pub(super) config: Config,
-    pub(super) waker: Arc<Waker>,
+    notify: Notify,
     pub(super) definitions: BTreeSet<String>,
     /// Open runs without a definition here, by type.
     pub(super) unregistered: BTreeMap<String, usize>,
@@ -39,53 +38,56 @@ pub struct ForeignEngine {
     /// The shard that the next tick visits first.
     pub(super) first: usize,
     pub(super) has_failed: bool,
+    /// The rights that its slots were looked through for.
+    pub(super) rights_version: u64,
     is_closed: bool,
     has_listeners: bool,
 }
 
 impl ForeignEngine {
-    /// Opens a directory, takes back what was recorded, and asks for the code of open runs in the first ticks. `notify`
-    /// may be called from any thread, once until the next tick. Durable on return: everything that was found.
+    /// Opens a directory, takes back what was recorded, and asks for the code of open runs in the first ticks; in those of
+    /// the parts, if the configuration has workers. `notify` may be called from any thread, once until the next tick.
+    /// Durable on return: everything that was found.
     pub fn open(config: Config, notify: Box<dyn Fn() + Send + Sync>) -> Result<ForeignEngine, EngineError> {
-        let waker = Arc::new(Waker { is_armed: AtomicBool::new(false), notify });
-        let group = Self::open_group(&config, &waker)?;
-        Ok(ForeignEngine {
+        let group = Self::open_group(&config)?;
+        let notify: Notify = notify.into();
+        let right = group.enter_opener(Arc::clone(&notify));
+        Ok(Self::over(group, right, config, notify))
+    }
+
+    pub(super) fn over(group: Arc<Group>, right: Right, config: Config, notify: Notify) -> ForeignEngine {
+        ForeignEngine {
             slots: Slots::new(group.shard_count()),
+            rights_version: group.rights_version(),
             group,
+            right,
             definitions: config.definitions.iter().cloned().collect(),
             config,
-            waker,
+            notify,
             unregistered: BTreeMap::new(),
             key_roots: KeyRoots::default(),
             first: 0,
             has_failed: false,
             is_closed: false,
             has_listeners: false,
-        })
+        }
     }
 
-    fn open_group(config: &Config, waker: &Arc<Waker>) -> Result<Arc<Group>, EngineError> {
+    fn open_group(config: &Config) -> Result<Arc<Group>, EngineError> {
         let flush = config.flush_mode().map_err(bad_input)?;
-        let group = Group::open(GroupOptions {
+        Ok(Arc::new(Group::open(GroupOptions {
             storage: config.storage()?,
             log: config.log,
             shards: config.shards,
+            workers: config.workers,
+            may_clamp_workers: config.may_clamp_workers,
             clock: config.clock.clone(),
             flush,
             is_memory: matches!(config.durability, Durability::Memory(_)),
             limits: config.limits().map_err(bad_input)?,
             relay: config.relay.clone(),
             tasks: config.tasks.clone(),
-        })?;
-        let weak = Arc::downgrade(waker);
-        group.on_progress(Box::new(move || {
-            if let Some(waker) = weak.upgrade()
-                && waker.is_armed.swap(false, Ordering::AcqRel)
-            {
-                (waker.notify)();
-            }
-        }));
-        Ok(Arc::new(group))
+        })?))
     }
 
     /// What opening found.
@@ -111,6 +113,7 @@ impl ForeignEngine {
         let Durability::Memory(memory) = &self.config.durability else {
             return Err(EngineError::new(ErrorCode::BadInput, "only an engine in memory can be crashed"));
         };
+        self.check_alone()?;
         let memory = memory.clone();
         self.group.abandon();
         memory.crash();
@@ -121,7 +124,9 @@ impl ForeignEngine {
     pub(super) fn reopen(&mut self, durability: Durability, clock: Clock) -> Result<(), EngineError> {
         self.config.durability = durability;
         self.config.clock = clock;
-        self.group = Self::open_group(&self.config, &self.waker)?;
+        self.group = Self::open_group(&self.config)?;
+        self.right = self.group.enter_opener(Arc::clone(&self.notify));
+        self.rights_version = self.group.rights_version();
         self.slots = Slots::new(self.group.shard_count());
         self.unregistered.clear();
         self.has_failed = false;
@@ -137,15 +142,30 @@ impl ForeignEngine {
         crate::log::LogOptions { reserve_bytes: 0, ..self.config.log }
     }
 
-    /// Flushes and lets go of the directory and of `notify`. Durable on return: everything that was appended.
+    /// Of a group with workers: one is not to be crashed under the others.
+    pub(super) fn check_alone(&self) -> Result<(), EngineError> {
+        if self.group.workers() > 0 {
+            return Err(EngineError::new(ErrorCode::BadInput, "a group with workers cannot be crashed or rewound"));
+        }
+        Ok(())
+    }
+
+    /// Flushes and lets go of the directory and of `notify`. Durable on return: everything that was appended. A part
+    /// leaves its group, which goes on.
     pub fn close(&mut self) -> Result<(), EngineError> {
         if self.is_closed {
             return Ok(());
         }
         self.is_closed = true;
         // What the host gave as `notify` may hold the host, and the host this engine.
-        self.waker = Arc::new(Waker { is_armed: AtomicBool::new(false), notify: Box::new(|| {}) });
-        Ok(self.group.close()?)
+        self.notify = Arc::new(|| {});
+        if self.right.place != Place::OPENER {
+            self.group.leave(self.right);
+            return Ok(());
+        }
+        let closed = self.group.close();
+        self.group.leave(self.right);
+        Ok(closed?)
     }
 
     /// Whether ends of runs and stuck runs are told as notices.
@@ -153,7 +173,13 @@ impl ForeignEngine {
         self.has_listeners = has_listeners;
         self.group.with_tasks(|cell, _| cell.has_listeners = has_listeners);
         for shard in self.shard_ids() {
-            self.group.with(shard, |cell, _| cell.has_listeners = has_listeners);
+            let place = self.right.place;
+            self.group.with(shard, |cell, _| {
+                cell.listeners.retain(|listener| *listener != place);
+                if has_listeners {
+                    cell.listeners.push(place);
+                }
+            });
         }
     }
 
@@ -190,13 +216,23 @@ impl ForeignEngine {
     }
 
     pub(super) fn check_open(&self) -> Result<(), EngineError> {
-        if self.is_closed {
+        if self.is_closed || matches!(self.group.log_state(), LogState::Closed) {
             return Err(EngineError::new(ErrorCode::Closed, "the engine is closed"));
+        }
+        if !self.group.is_present(self.right) {
+            return Err(EngineError::new(ErrorCode::Closed, "this thread was replaced in its group by another one"));
         }
         Ok(())
     }
 
     pub(super) fn shard_ids(&self) -> impl Iterator<Item = ShardId> + use<> {
         (0..self.group.shard_count()).map(ShardId)
+    }
+}
+
+impl Drop for ForeignEngine {
+    /// A part whose thread is gone leaves; its runs go on where somebody has its shards.
+    fn drop(&mut self) {
+        self.group.leave(self.right);
     }
 }

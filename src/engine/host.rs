@@ -3,7 +3,7 @@
 use super::foreign::ForeignEngine;
 use crate::machine::{Delivery, Effect, Halt, OpenedStep, RunIx, StepMode, Work};
 use crate::record::{ChildSpec, Lsn, Retry, RunNo, Sending, Seq, ShardId, Status};
-use crate::runtime::ShardCell;
+use crate::runtime::{Place, ShardCell};
 use std::collections::VecDeque;
 
 /// A run whose code the host has. Stale ones are known: every verb on one answers [`Halt::Dead`].
@@ -85,6 +85,11 @@ impl Slots {
         self.by_run[usize::from(shard.0)].get(run.0 as usize).copied().flatten()
     }
 
+    /// The slots of a shard's runs.
+    pub(super) fn of_shard(&self, shard: ShardId) -> Vec<Slot> {
+        self.by_run[usize::from(shard.0)].iter().copied().flatten().collect()
+    }
+
     pub(super) fn free(&mut self, slot: Slot) {
         let Some((shard, run)) = self.place(slot) else { return };
         let index = slot.0 & INDEX_MASK;
@@ -107,10 +112,14 @@ impl ForeignEngine {
     /// asked for less than was recorded.
     pub fn quiescent(&mut self, slot: Slot) -> Result<Option<Delivery>, Halt> {
         let (shard, run) = self.place(slot)?;
-        let delivery = self.group.with(shard, |cell, work| match cell.shard.quiescent(work, run) {
+        if self.right.place != Place::OPENER {
+            // A turn begins without a tick where the last flush was all that it waited for.
+            self.group.awake(self.right);
+        }
+        let delivery = self.code(shard, run, |cell, work| match cell.shard.quiescent(work, run) {
             None if cell.shard.stuck(run).is_some() => Err(Halt::Mismatch),
             delivery => Ok(delivery),
-        })?;
+        })??;
         if delivery.is_some() {
             self.group.appended();
         }
@@ -121,7 +130,7 @@ impl ForeignEngine {
     /// an update with its name and a separator.
     pub fn payload(&self, slot: Slot) -> Result<String, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, _| {
+        self.code(shard, run, |cell, _| {
             let (status, payload) = cell.shard.payload(run);
             let text = String::from_utf8_lossy(payload);
             if let Some(name) = cell.shard.delivered_update(run) {
@@ -131,14 +140,14 @@ impl ForeignEngine {
                 None => text.into_owned(),
                 Some(status) => format!("{}{}{text}", status.code(), super::events::FIELD),
             }
-        }))
+        })
     }
 
     /// The result of the step that was delivered last and those of the steps after it, as far as they follow one another:
     /// a JSON array of their numbers and then the results. For hosts whose payloads are JSON.
     pub fn results(&self, slot: Slot) -> Result<String, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, _| {
+        self.code(shard, run, |cell, _| {
             let results = cell.shard.results(run, RESULTS_MAX, RESULTS_BYTES_MAX);
             let mut text = String::with_capacity(results.iter().map(|(_, payload)| payload.len() + 8).sum());
             for (index, (seq, _)) in results.iter().enumerate() {
@@ -152,65 +161,65 @@ impl ForeignEngine {
             }
             text.push(']');
             text
-        }))
+        })
     }
 
     /// What the run is, apart from its input: see `identity` in the crossing.
     pub fn identity(&self, slot: Slot) -> Result<String, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, _| super::rows::identity(cell.shard.id(), &cell.shard.view(run))))
+        self.code(shard, run, |cell, _| super::rows::identity(cell.shard.id(), &cell.shard.view(run)))
     }
 
     /// The time of the delivery whose turn it is, in ms since 1970.
     pub fn turn_ms(&self, slot: Slot) -> Result<i64, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, _| cell.shard.turn_ms(run)))
+        self.code(shard, run, |cell, _| cell.shard.turn_ms(run))
     }
 
     /// Whether recorded results are being given back.
     pub fn is_replaying(&self, slot: Slot) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, _| cell.shard.is_replaying(run)))
+        self.code(shard, run, |cell, _| cell.shard.is_replaying(run))
     }
 
     /// The code asks for a step.
     pub fn open_step(&mut self, slot: Slot, seq: Seq, name: &str, mode: StepMode) -> Result<StepAnswer, Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.open_step(work, run, seq, name, mode))
+        self.code(shard, run, |cell, work| cell.shard.open_step(work, run, seq, name, mode))?
     }
 
     /// The code sleeps, until a time or for a time.
     pub fn open_timer(&mut self, slot: Slot, seq: Seq, value_ms: i64, is_absolute: bool) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.open_timer(work, run, seq, value_ms, is_absolute))
+        self.code(shard, run, |cell, work| cell.shard.open_timer(work, run, seq, value_ms, is_absolute))?
     }
 
     /// The code waits for a signal. `true`: one was there, see [`ForeignEngine::payload`].
     pub fn open_wait(&mut self, slot: Slot, seq: Seq, name: &str, timeout_ms: Option<i64>) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.open_wait(work, run, seq, name, timeout_ms))
+        self.code(shard, run, |cell, work| cell.shard.open_wait(work, run, seq, name, timeout_ms))?
     }
 
     /// The code waits for a condition, which the host evaluates.
     pub fn open_condition(&mut self, slot: Slot, seq: Seq, timeout_ms: Option<i64>) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.open_condition(work, run, seq, timeout_ms))
+        self.code(shard, run, |cell, work| cell.shard.open_condition(work, run, seq, timeout_ms))?
     }
 
     /// Takes back a wait whose iterator was closed, or a condition that became true.
     pub fn withdraw(&mut self, slot: Slot, seq: Seq) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, _| cell.shard.withdraw(run, seq))
+        self.code(shard, run, |cell, _| cell.shard.withdraw(run, seq))?
     }
 
     /// The code starts a child. Its keys come from the parent's and its place, so that a replay would give the same.
     pub fn open_child(&mut self, slot: Slot, seq: Seq, child: ChildSpec<'_>) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| {
+        self.code(shard, run, |cell, work| {
             let parent = cell.shard.view(run).key_root;
             let child = ChildSpec { key_root: super::keys::child_root(parent, seq), ..child };
             cell.shard.open_child(work, run, seq, child)
-        })
+        })?
     }
 
     /// The code addresses another workflow. Only a watch stays open.
@@ -223,12 +232,35 @@ impl ForeignEngine {
         what: Sending<'_>,
     ) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.open_send(work, run, seq, id, target, what))
+        self.code(shard, run, |cell, work| cell.shard.open_send(work, run, seq, id, target, what))?
     }
 
-    /// Work on behalf of a run's own bodies: its host knows that there is something to look at and needs no wake.
-    fn own<R>(&self, shard: ShardId, run: RunIx, work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R) -> R {
+    /// Work for the code of a run, or asked for by it: refused when the right to run it is another's.
+    pub(super) fn code<R>(
+        &self,
+        shard: ShardId,
+        run: RunIx,
+        work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R,
+    ) -> Result<R, Halt> {
+        if self.right.place != Place::OPENER {
+            self.group.entered(self.right.place, shard, run);
+        }
         self.group.with(shard, |cell, context| {
+            if cell.holder != self.right {
+                return Err(Halt::Dead);
+            }
+            Ok(work(cell, context))
+        })
+    }
+
+    /// The same on behalf of a run's own bodies: its host knows that there is something to look at and needs no wake.
+    fn own<R>(
+        &self,
+        shard: ShardId,
+        run: RunIx,
+        work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R,
+    ) -> Result<R, Halt> {
+        self.code(shard, run, |cell, context| {
             let result = work(cell, context);
             context.effects.retain(|effect| !matches!(effect, Effect::Wake(woken) if *woken == run));
             result
@@ -254,7 +286,7 @@ impl ForeignEngine {
             }
             let taken = if is_next { cell.shard.quiescent(work, run) } else { None };
             taken.map_or(Completed::Recorded, |_| Completed::Taken)
-        });
+        })?;
         if completed == Completed::Taken {
             self.group.appended();
         }
@@ -264,7 +296,7 @@ impl ForeignEngine {
     /// A step's body failed for good. Under a dead lease nothing changes.
     pub fn fail(&mut self, slot: Slot, seq: Seq, lease: u32, failure: &[u8]) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.own(shard, run, |cell, work| cell.shard.fail(work, run, seq, lease, failure)))
+        self.own(shard, run, |cell, work| cell.shard.fail(work, run, seq, lease, failure))
     }
 
     /// A step's body failed: again after a time, or paused (`None`) until somebody resumes the run.
@@ -277,16 +309,16 @@ impl ForeignEngine {
         failure: &[u8],
     ) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.own(shard, run, |cell, work| {
+        self.own(shard, run, |cell, work| {
             let retry = after_ms.map_or(Retry::Paused, |after_ms| Retry::At(work.now_ms.saturating_add(after_ms)));
             cell.shard.retry(work, run, seq, lease, retry, failure)
-        }))
+        })
     }
 
     /// A running body says that it lives, and perhaps how far it is.
     pub fn heartbeat(&mut self, slot: Slot, seq: Seq, lease: u32, details: Option<&[u8]>) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, work| cell.shard.heartbeat(work, run, seq, lease, details)))
+        self.code(shard, run, |cell, work| cell.shard.heartbeat(work, run, seq, lease, details))
     }
 
     /// Limits a running attempt: its time, and its silence.
@@ -299,16 +331,15 @@ impl ForeignEngine {
         heartbeat_ms: Option<i64>,
     ) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| {
+        self.code(shard, run, |cell, work| {
             cell.shard.watch_attempt(work.now_ms, run, seq, lease, timeout_ms, heartbeat_ms);
-        });
-        Ok(())
+        })
     }
 
     /// The code returned or threw. The slot is free afterwards.
     pub fn finish(&mut self, slot: Slot, status: Status, payload: &[u8]) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.finish(work, run, status, payload))?;
+        self.code(shard, run, |cell, work| cell.shard.finish(work, run, status, payload))??;
         self.slots.free(slot);
         Ok(())
     }
@@ -316,15 +347,13 @@ impl ForeignEngine {
     /// The host found the code breaking a rule, at a place in it (empty: not known): nothing of it runs on, others do.
     pub fn stuck(&mut self, slot: Slot, message: &str, place: &str) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.mark_stuck(work, run, message, place));
-        Ok(())
+        self.code(shard, run, |cell, work| cell.shard.mark_stuck(work, run, message, place))
     }
 
     /// The host knows where in the code a stuck run is.
     pub fn stuck_at(&mut self, slot: Slot, place: &str) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, _| cell.shard.set_stuck_place(run, place));
-        Ok(())
+        self.code(shard, run, |cell, _| cell.shard.set_stuck_place(run, place))
     }
 
     /// Why a run is stuck; empty if it is not.
@@ -332,13 +361,13 @@ impl ForeignEngine {
         let (shard, run) = self.place(slot)?;
         let message =
             |cell: &mut ShardCell| cell.shard.stuck(run).map(|stuck| stuck.message.clone()).unwrap_or_default();
-        Ok(self.group.with(shard, |cell, _| message(cell)))
+        self.code(shard, run, |cell, _| message(cell))
     }
 
     /// What has to be durable for everything that the run's shard has recorded so far.
     pub fn last(&self, slot: Slot) -> Result<Lsn, Halt> {
-        let (shard, _) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, _| cell.shard.last()))
+        let (shard, run) = self.place(slot)?;
+        self.code(shard, run, |cell, _| cell.shard.last())
     }
 }
 

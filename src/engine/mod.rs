@@ -10,6 +10,7 @@ mod events;
 mod foreign;
 mod host;
 mod keys;
+mod parts;
 mod reads;
 mod revive;
 mod rewind;
@@ -31,6 +32,7 @@ pub use events::{Event, EventKind, Events, FIELD, ROW};
 pub use foreign::{ForeignEngine, Run};
 pub use host::{Completed, Slot, StepAnswer};
 pub use keys::idempotency_key;
+pub use parts::Joinable;
 pub use rewind::{Past, PastEnd};
 pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 
@@ -42,7 +44,7 @@ pub use crate::record::{
 pub use crate::record::{
     Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Parent, Reserve, RetryPolicy, TaskNo, TaskSpec,
 };
-pub use crate::runtime::{Accepted, Clock, FlushMode, Relay, Token};
+pub use crate::runtime::{Accepted, Clock, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{
     Bounds, Config as TaskConfig, Dedupe, DedupeMode, DedupeScope, Lease, OnFull, QueueConfig, UnknownKey,
 };

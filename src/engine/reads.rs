@@ -189,8 +189,14 @@ impl ForeignEngine {
     #[must_use]
     pub fn health(&self) -> (&'static str, Vec<String>) {
         match self.group.log_state() {
-            LogState::Healthy => ("ok", Vec::new()),
-            LogState::Full(error) => ("degraded", vec![error.to_string()]),
+            LogState::Healthy => {
+                let problems = self.worker_problems();
+                (if problems.is_empty() { "ok" } else { "degraded" }, problems)
+            }
+            LogState::Full(error) => {
+                let full = std::iter::once(error.to_string());
+                ("degraded", full.chain(self.worker_problems()).collect())
+            }
             LogState::Poisoned(error) => ("failed", vec![error.to_string()]),
             LogState::Closed => ("failed", vec!["the engine is closed".into()]),
         }

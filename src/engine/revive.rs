@@ -32,7 +32,7 @@ impl ForeignEngine {
         revived.load(REVIVED);
         let view = revived.view(REVIVED);
         let text = fields(&[view.id, &hex(&view.key_root), view.kind, &String::from_utf8_lossy(&input)]);
-        let Some(ghost) = self.group.revive(revived) else {
+        let Some(ghost) = self.group.revive(revived, self.right) else {
             return Err(EngineError::new(
                 ErrorCode::Busy,
                 "too many runs that have ended are asked at once; ask again",

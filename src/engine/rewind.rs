@@ -101,6 +101,7 @@ impl ForeignEngine {
             return Err(EngineError::new(ErrorCode::BadInput, "only an engine in memory can be rewound"));
         };
         let memory = memory.clone();
+        self.check_alone()?;
         self.group().abandon();
         memory.crash();
         let mut records = Vec::new();

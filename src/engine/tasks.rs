@@ -6,7 +6,7 @@ use super::foreign::ForeignEngine;
 use super::keys::task_key;
 use super::task_rows::{limit_row, parent_row, queue_row, reason_row, task_row};
 use crate::record::{Class, FIELDS_BYTES_MAX, LimitSpec, Outcome, TaskNo, TaskSpec, encode_failure};
-use crate::runtime::{TaskCell, TaskEvent, TaskWork, Token};
+use crate::runtime::{Place, TaskCell, TaskEvent, TaskWork, Token};
 use crate::scheduler::{Dedupe, Failure, Lease, Refusal, Status, TaskView};
 
 /// What the fields of a task take besides their texts, at most.
@@ -98,11 +98,20 @@ impl ForeignEngine {
     /// Submits tasks, each for itself. `token` gets a row for each, in order, once all are decided and that is durable:
     /// what became of it and its number, or `r`, a code and why it is refused.
     pub fn enqueue(&mut self, token: Token, submissions: &[(TaskSpec<'_>, Dedupe)]) -> Result<(), EngineError> {
-        self.check_open()?;
+        self.check_opener()?;
         self.group.admits()?;
         submissions.iter().try_for_each(|(spec, _)| self.check_spec(spec))?;
         self.group.with_tasks(|cell, work| cell.submit(work, token, submissions.iter()));
         Ok(())
+    }
+
+    /// The scheduler answers the host that opened the group, and no other.
+    fn check_opener(&self) -> Result<(), EngineError> {
+        self.check_open()?;
+        if self.right.place == Place::OPENER {
+            return Ok(());
+        }
+        Err(bad_input("tasks are enqueued and run on the thread that opened the engine, not yet on workers".into()))
     }
 
     fn check_spec(&self, spec: &TaskSpec<'_>) -> Result<(), EngineError> {
@@ -192,7 +201,7 @@ impl ForeignEngine {
 
     /// Cancels all tasks that the filter admits and that have not ended; `token` gets their number.
     pub fn cancel_tasks(&mut self, token: Token, filter: &TaskFilter, reason: &str) -> Result<(), EngineError> {
-        self.check_open()?;
+        self.check_opener()?;
         self.group.admits()?;
         let reason = cut(reason);
         self.group.with_tasks(|cell, work| {
@@ -207,7 +216,7 @@ impl ForeignEngine {
 
     /// Gives all failed and dead tasks that the filter admits their attempts back; `token` gets their number.
     pub fn retry_tasks(&mut self, token: Token, filter: &TaskFilter) -> Result<(), EngineError> {
-        self.check_open()?;
+        self.check_opener()?;
         self.group.admits()?;
         self.group.with_tasks(|cell, work| {
             let is_lost = |view: &TaskView<'_>| matches!(view.status, Status::Ended(Outcome::Failed | Outcome::Dead));
@@ -228,7 +237,7 @@ impl ForeignEngine {
         after: u64,
         limit: usize,
     ) -> Result<(), EngineError> {
-        self.check_open()?;
+        self.check_opener()?;
         self.group.with_tasks(|cell, work| {
             let found = cell.engine.tasks_after(TaskNo(after)).filter(|view| filter.admits(view)).take(limit);
             let rows: Vec<String> = found.map(|view| task_row(&view, cell.progress(view.task))).collect();
@@ -239,7 +248,7 @@ impl ForeignEngine {
 
     /// `token` gets the number of tasks that the filter admits.
     pub fn count_tasks(&mut self, token: Token, filter: &TaskFilter) -> Result<(), EngineError> {
-        self.check_open()?;
+        self.check_opener()?;
         self.group.with_tasks(|cell, work| {
             let count = cell.engine.tasks_after(TaskNo(0)).filter(|view| filter.admits(view)).count();
             cell.tell(work, TaskEvent::Reply(token, count.to_string()));
@@ -264,7 +273,7 @@ impl ForeignEngine {
 
     /// `token` gets the figures of a queue.
     pub fn queue_stats(&mut self, token: Token, queue: &str) -> Result<(), EngineError> {
-        self.check_open()?;
+        self.check_opener()?;
         self.group.with_tasks(|cell, work| {
             let event = match cell.engine.handle_snapshot(work.now_ms, queue) {
                 Some(view) => TaskEvent::Reply(token, queue_row(&view)),
@@ -277,7 +286,7 @@ impl ForeignEngine {
 
     /// `token` gets the use of a limit, or of one key of it.
     pub fn limit_usage(&mut self, token: Token, name: &str, key: Option<&str>) -> Result<(), EngineError> {
-        self.check_open()?;
+        self.check_opener()?;
         self.group.with_tasks(|cell, work| {
             let event = match cell.engine.limit_usage(name, key) {
                 Some(usage) => TaskEvent::Reply(token, limit_row(&usage)),
@@ -326,7 +335,7 @@ impl ForeignEngine {
         token: Token,
         act: impl FnOnce(&mut TaskCell, i64) -> Result<(), Refusal>,
     ) -> Result<(), EngineError> {
-        self.check_open()?;
+        self.check_opener()?;
         self.group.admits()?;
         self.group.with_tasks(|cell, work| {
             let event = match act(cell, work.now_ms) {
@@ -345,7 +354,7 @@ impl ForeignEngine {
         task: &str,
         act: impl FnOnce(&mut TaskCell, &mut TaskWork<'_>, TaskNo),
     ) -> Result<(), EngineError> {
-        self.check_open()?;
+        self.check_opener()?;
         self.group.with_tasks(|cell, work| {
             let view = match parse_task_id(task) {
                 Some(number) => cell.engine.task(number),

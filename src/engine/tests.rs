@@ -61,6 +61,8 @@ impl Rig {
                 | EventKind::Timeout
                 | EventKind::Ended
                 | EventKind::Notice
+                | EventKind::Blocked
+                | EventKind::Ask
                 | EventKind::Offer
                 | EventKind::Task
                 | EventKind::TaskAbort

@@ -5,13 +5,13 @@ use super::events::{EventKind, Events, fields};
 use super::foreign::ForeignEngine;
 use super::host::Slots;
 use super::keys::hex;
+use super::parts::ask;
 use super::rows::stuck_report;
 use crate::log::LogState;
 use crate::machine::RunIx;
 use crate::record::{Lsn, ShardId, Status, run_id};
-use crate::runtime::{HostEvent, ShardCell};
+use crate::runtime::{HostEvent, Output, Place, ShardCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 
 /// Events handed out by one tick, about.
 const EVENTS_MAX: usize = 4_096;
@@ -24,36 +24,39 @@ impl ForeignEngine {
     /// what is staged is written, on this thread or on the log's, by flush mode. Answers with what is durable now, and
     /// whether the next tick has something. If more is waited for, `notify` will be called.
     pub fn idle(&mut self) -> (Lsn, bool) {
-        if self.needs_tick() {
+        if self.has_work() {
             return (self.group.durable(), true);
         }
-        let durable = self.flush();
-        (durable, self.needs_tick())
+        let durable = self.group.rest(self.right);
+        (durable, self.has_work())
     }
 
-    fn needs_tick(&self) -> bool {
+    /// Whether a tick would find something.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
         let has_failed = !self.has_failed && matches!(self.group.log_state(), LogState::Poisoned(_));
-        has_failed || self.shard_ids().any(|shard| self.group.needs_tick(shard)) || self.group.tasks_need_tick()
+        let is_opener = self.right.place == Place::OPENER;
+        has_failed
+            || self.rights_version != self.group.rights_version()
+            || (is_opener && self.group.has_blocked_reports())
+            || self.shard_ids().any(|shard| self.has_news(shard))
+            || self.tasks_need_tick()
     }
 
-    fn flush(&self) -> Lsn {
-        let durable = self.group.idle();
-        if durable >= self.group.last() || matches!(self.group.log_state(), LogState::Poisoned(_)) {
-            return durable;
-        }
-        self.waker.is_armed.store(true, Ordering::Release);
-        // What became durable before the waker was armed woke nobody.
-        let now = self.group.durable();
-        if now > durable {
-            self.waker.is_armed.store(false, Ordering::Release);
-        }
-        now
+    fn has_news(&self, shard: ShardId) -> bool {
+        self.group.has_answers(shard, self.right.place) || (self.owns(shard) && self.group.needs_tick(shard))
+    }
+
+    /// Whether the code of a shard's runs is this host's to run.
+    #[must_use]
+    pub fn owns(&self, shard: ShardId) -> bool {
+        self.group.holder(shard) == self.right
     }
 
     /// Time until something falls due, in ms; `None`: nothing will. On a full disk the next try to write counts.
     #[must_use]
     pub fn next_due_ms(&self) -> Option<i64> {
-        let due_ms = self.group.next_due_ms().map(|due_ms| due_ms.saturating_sub(self.config.clock.now_ms()).max(0));
+        let due_ms = self.next_due_at_ms().map(|due_ms| due_ms.saturating_sub(self.config.clock.now_ms()).max(0));
         match self.group.log_state() {
             LogState::Full(_) => Some(due_ms.unwrap_or(i64::MAX).min(FULL_RETRY_MS)),
             LogState::Healthy | LogState::Poisoned(_) | LogState::Closed => due_ms,
@@ -63,14 +66,16 @@ impl ForeignEngine {
     /// When something falls due next, in ms since 1970.
     #[must_use]
     pub fn next_due_at_ms(&self) -> Option<i64> {
-        self.group.next_due_ms()
+        self.group.next_due_ms(self.right)
     }
 
     /// Does what is due, releases what is durable, and collects what the host has to do. `true`: there is more, tick
     /// again. A mass wake comes in batches; the shard that is visited first changes, so that none waits for ever.
     pub fn tick(&mut self, events: &mut Events) -> bool {
-        self.waker.is_armed.store(false, Ordering::Release);
+        self.group.awake(self.right);
         self.check_health(events);
+        self.drop_lost(events);
+        self.report_blocked(events);
         let count = usize::from(self.group.shard_count());
         let mut has_more = false;
         // Messages between shards may make one dirty that was visited already.
@@ -78,21 +83,24 @@ impl ForeignEngine {
             has_more = false;
             for offset in 0..count {
                 let shard = ShardId(((self.first + offset) % count) as u16);
-                if self.group.needs_tick(shard) {
+                if self.group.has_answers(shard, self.right.place) {
+                    has_more |= self.collect(shard, events);
+                }
+                if self.owns(shard) && self.group.needs_tick(shard) {
                     has_more |= self.tick_shard(shard, events);
                 }
             }
-            if self.group.tasks_need_tick() {
+            if self.tasks_need_tick() {
                 has_more |= self.tick_tasks(events);
             }
-            if has_more || !self.needs_tick() {
+            if has_more || !self.has_work() {
                 break;
             }
         }
         if has_more {
             self.first = (self.first + 1) % count;
         }
-        has_more || self.needs_tick()
+        has_more || self.has_work()
     }
 
     fn check_health(&mut self, events: &mut Events) {
@@ -103,6 +111,11 @@ impl ForeignEngine {
             let text = fields(&[ErrorCode::Storage.text(), &error.to_string()]);
             events.push(EventKind::Failed, 0, 0, text);
         }
+    }
+
+    /// Tasks run where the group was opened.
+    fn tasks_need_tick(&self) -> bool {
+        self.right.place == Place::OPENER && self.group.tasks_need_tick()
     }
 
     fn tick_tasks(&mut self, events: &mut Events) -> bool {
@@ -117,10 +130,20 @@ impl ForeignEngine {
         has_more
     }
 
+    /// Takes the answers of a shard that are durable.
+    fn collect(&mut self, shard: ShardId, events: &mut Events) -> bool {
+        let (place, room) = (self.right.place, EVENTS_MAX.saturating_sub(events.len()));
+        self.group.collect(shard, place, room, |cell, output| answer(shard, cell, output, events));
+        self.group.has_answers(shard, place)
+    }
+
     fn tick_shard(&mut self, shard: ShardId, events: &mut Events) -> bool {
-        let ForeignEngine { group, slots, definitions, unregistered, .. } = self;
+        let ForeignEngine { group, slots, definitions, unregistered, right, .. } = self;
         let mut has_more = false;
         group.tick(shard, |cell, _| {
+            if cell.holder != *right {
+                return;
+            }
             while events.len() < EVENTS_MAX {
                 let Some(event) = cell.events.pop_front() else { break };
                 translate(shard, cell, event, slots, events);
@@ -130,6 +153,9 @@ impl ForeignEngine {
                 load(shard, cell, run, slots, definitions, unregistered, events);
             }
             has_more = !cell.events.is_empty() || !cell.to_load.is_empty();
+            if !has_more {
+                ask(shard, cell, slots, events);
+            }
         });
         has_more
     }
@@ -156,9 +182,6 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
                 events.push(EventKind::Offer, slot.0, number, offer_text(offer));
             }
         }
-        HostEvent::UpdateLost(token, run) => {
-            events.push(EventKind::Refuse, token, 0, super::updates::lost(cell, run));
-        }
         HostEvent::Overdue(run, seq, lease, is_timeout) => {
             if let Some(slot) = slots.slot(shard, run) {
                 let what = if is_timeout { "t" } else { "h" };
@@ -172,34 +195,42 @@ fn translate(shard: ShardId, cell: &mut ShardCell, event: HostEvent, slots: &mut
                 events.push(EventKind::Ended, slot.0, u32::from(status), String::new());
             }
         }
-        HostEvent::Stuck(run) => {
-            // One that has ended meanwhile, by its policy, is told of as such.
-            if let Some(stuck) = cell.shard.stuck(run).filter(|_| cell.has_listeners) {
-                let view = cell.shard.view(run);
-                let why = stuck_report(stuck);
-                let text = fields(&[view.id, &run_id(shard, view.no), view.kind, "0", &why]);
-                events.push(EventKind::Notice, slots.slot(shard, run).map_or(0, |slot| slot.0), 3, text);
-            }
-        }
         HostEvent::JournalHalf(run) => {
             let view = cell.shard.view(run);
             let message = journal_half(cell, run);
             events.push(EventKind::Notice, 0, 4, fields(&[view.id, &run_id(shard, view.no), view.kind, "0", &message]));
         }
-        HostEvent::Ack(token) => events.push(EventKind::Ack, token, 0, String::new()),
-        HostEvent::Reply(token, text) => events.push(EventKind::Reply, token, 0, text),
-        HostEvent::Refuse(token, text) => events.push(EventKind::Refuse, token, 0, text),
-        HostEvent::Result(token, status, payload) => {
+    }
+}
+
+/// An answer to somebody here, or a notice for listeners.
+fn answer(shard: ShardId, cell: &ShardCell, output: Output, events: &mut Events) {
+    match output {
+        Output::Ack(token) => events.push(EventKind::Ack, token, 0, String::new()),
+        Output::Reply(token, text) => events.push(EventKind::Reply, token, 0, text),
+        Output::Refuse(token, text) => events.push(EventKind::Refuse, token, 0, text),
+        Output::Result(token, status, payload) => {
             let text = String::from_utf8_lossy(&payload).into_owned();
             events.push(EventKind::Result, token, u32::from(status.code()), text);
         }
-        HostEvent::Ended(run) => {
+        Output::UpdateLost(token, run) => {
+            events.push(EventKind::Refuse, token, 0, super::updates::lost(cell, run));
+        }
+        Output::Notice(run) => {
             let view = cell.shard.view(run);
             let code = view.status.map_or(0, Status::code);
             let payload = String::from_utf8_lossy(view.payload);
             let text = fields(&[view.id, &run_id(shard, view.no), view.kind, &code.to_string(), &payload]);
             events.push(EventKind::Notice, 0, if view.status == Some(Status::Completed) { 1 } else { 2 }, text);
         }
+        Output::Stuck(run) => {
+            // One that has ended meanwhile, by its policy, is told of as such.
+            let Some(stuck) = cell.shard.stuck(run) else { return };
+            let view = cell.shard.view(run);
+            let text = fields(&[view.id, &run_id(shard, view.no), view.kind, "0", &stuck_report(stuck)]);
+            events.push(EventKind::Notice, 0, 3, text);
+        }
+        Output::Attempt(..) | Output::JournalHalf(_) | Output::Applied { .. } | Output::Remote(_) => {}
     }
 }
 

@@ -30,21 +30,20 @@ impl ForeignEngine {
 
     /// The code has validated an offered update.
     pub fn accept_offer(&mut self, slot: Slot, number: u32) -> Result<Accepted, Halt> {
-        let (shard, _) = self.place(slot)?;
-        Ok(self.group.with(shard, |cell, work| cell.accept_offer(work, number)))
+        let (shard, run) = self.place(slot)?;
+        self.code(shard, run, |cell, work| cell.accept_offer(work, number))
     }
 
     /// The code refuses an offered update, and why.
     pub fn refuse_offer(&mut self, slot: Slot, number: u32, failure: &[u8]) -> Result<(), Halt> {
-        let (shard, _) = self.place(slot)?;
-        self.group.with(shard, |cell, _| cell.refuse_offer(number, failure));
-        Ok(())
+        let (shard, run) = self.place(slot)?;
+        self.code(shard, run, |cell, _| cell.refuse_offer(number, failure))
     }
 
     /// The code answers an update that it was handed.
     pub fn answer_update(&mut self, slot: Slot, number: u32, is_failure: bool, payload: &[u8]) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.answer_update(work, run, number, is_failure, payload))
+        self.code(shard, run, |cell, work| cell.shard.answer_update(work, run, number, is_failure, payload))?
     }
 
     /// The code ends and goes on as a new run under its id, with keys of its own. The slot is free afterwards.
@@ -56,12 +55,12 @@ impl ForeignEngine {
         input: &[u8],
     ) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| {
+        self.code(shard, run, |cell, work| {
             let view = cell.shard.view(run);
             // Known to nobody before it is recorded, and recorded once.
             let key_root = super::keys::child_root(view.key_root, Seq(u32::MAX));
             cell.shard.continue_as_new(work, run, NextRun { version, key_root, timeout_ms, input })
-        })?;
+        })??;
         self.slots.free(slot);
         Ok(())
     }
@@ -69,20 +68,19 @@ impl ForeignEngine {
     /// An operation that was just opened is left alone by a cancel of the run.
     pub fn shield(&mut self, slot: Slot, seq: Seq) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, _| cell.shard.shield(run, seq))
+        self.code(shard, run, |cell, _| cell.shard.shield(run, seq))?
     }
 
     /// A stuck run is not to wait for somebody: it ends, with this as its failure.
     pub fn fail_stuck(&mut self, slot: Slot, failure: &[u8]) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.fail_stuck(work, run, failure));
-        Ok(())
+        self.code(shard, run, |cell, work| cell.shard.fail_stuck(work, run, failure))
     }
 
     /// Whether the run takes a changed way of its code.
     pub fn patched(&mut self, slot: Slot, id: &str) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;
-        self.group.with(shard, |cell, work| cell.shard.patched(work, run, id))
+        self.code(shard, run, |cell, work| cell.shard.patched(work, run, id))?
     }
 }
 

@@ -19,6 +19,7 @@ mod code;
 mod commands;
 mod compound;
 mod continuing;
+mod handover;
 mod journal;
 mod journal_bounds;
 mod limits;

@@ -147,6 +147,12 @@ impl Shard {
         self.open_count
     }
 
+    /// Runs in memory; their indexes are below it.
+    #[must_use]
+    pub fn run_count(&self) -> u32 {
+        self.runs.len() as u32
+    }
+
     /// Counters since the shard was opened.
     #[must_use]
     pub fn metrics(&self) -> Metrics {

@@ -9,6 +9,7 @@ mod code;
 #[cfg(feature = "count-bytes")]
 mod count_bytes;
 mod export;
+mod groups;
 mod heads;
 mod hot;
 mod open;

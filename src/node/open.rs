@@ -1,11 +1,9 @@
 //! Opening: options in, an object of functions out.
 #![expect(unreachable_pub, reason = "exports of the addon are public for its macro")]
 
-use super::client::export_client;
-use super::code::export_code;
 use super::export::{Shared, export, throw};
+use super::groups::export_all;
 use super::task_texts;
-use super::tasks::export_tasks;
 use crate::engine::MemoryStorage;
 use crate::engine::{Clock, Config, Durability, FlushMode, ForeignEngine};
 use napi::bindgen_prelude::{Either, Function, JsObjectValue, Null, Object};
@@ -24,6 +22,10 @@ pub struct OpenOptions {
     pub definitions: Vec<String>,
     /// Shards of a new directory; 0: the default.
     pub shards: u32,
+    /// Threads that will join to run the code; 0: this one runs it.
+    pub workers: u32,
+    /// Fewer workers will do where there are fewer shards.
+    pub may_clamp_workers: bool,
     /// `auto`, `inline`, `pipeline` or `background`.
     pub flush: String,
     /// Where a virtual clock stands, in ms since 1970; `null`: the machine's clock.
@@ -45,27 +47,34 @@ pub struct OpenOptions {
 pub fn open<'env>(env: &'env Env, options: OpenOptions, notify: Function<'env, (), ()>) -> napi::Result<Object<'env>> {
     let tasks = task_texts::config(&options.tasks).map_err(|fault| throw(env, &fault))?;
     let config = Config { tasks, ..config(options)? };
+    let engine = ForeignEngine::open(config, notifier(notify)?).map_err(|error| throw(env, &error.into()))?;
+    Ok(shared_object(env, engine)?.0)
+}
+
+/// What wakes JS from any thread, on its own.
+pub(super) fn notifier(notify: Function<'_, (), ()>) -> napi::Result<Box<dyn Fn() + Send + Sync>> {
     let wake = notify
         .build_threadsafe_function::<()>()
         .weak::<true>()
         .callee_handled::<false>()
         .max_queue_size::<1>()
         .build()?;
-    let notify = Box::new(move || {
+    Ok(Box::new(move || {
         // A full queue means that a wake is on its way; a closing environment needs none.
         wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
-    });
-    let engine = ForeignEngine::open(config, notify).map_err(|error| throw(env, &error.into()))?;
+    }))
+}
+
+/// An engine as JS has it.
+pub(super) fn shared_object(env: &Env, engine: ForeignEngine) -> napi::Result<(Object<'_>, Shared)> {
     let engine: Shared = Rc::new(RefCell::new(engine));
     let mut object = Object::new(env)?;
-    export_code(env, &mut object, &engine)?;
-    export_client(env, &mut object, &engine)?;
-    export_tasks(env, &mut object, &engine)?;
+    export_all(env, &mut object, &engine)?;
     export(env, &mut object, "idempotencyKey", |call| {
         let (key_root, name) = (call.get::<String>(0)?, call.get::<String>(1)?);
         Ok(crate::engine::idempotency_key(&key_root, &name, call.get(2)?))
     })?;
-    Ok(object)
+    Ok((object, engine))
 }
 
 /// The global object of the realm that the addon was loaded in: its timers are the real ones, whatever a test
@@ -88,6 +97,8 @@ fn config(options: OpenOptions) -> napi::Result<Config> {
         config.shards = u16::try_from(options.shards)
             .map_err(|_| bad(format!("shards is {}; a directory has 1 to 1024", options.shards)))?;
     }
+    config.workers = u16::try_from(options.workers).unwrap_or(u16::MAX);
+    config.may_clamp_workers = options.may_clamp_workers;
     config.flush = match options.flush.as_str() {
         "auto" => None,
         "inline" => Some(FlushMode::Inline),

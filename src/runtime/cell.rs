@@ -1,13 +1,14 @@
 //! A shard with what surrounds it while it runs: what it holds back for the disk, what it has to tell its host.
 
-use super::held::Held;
 use super::offers::Offers;
+use super::outputs::Outputs;
+use super::places::{Place, Right};
 use super::resend::Resends;
 use crate::machine::{Effect, RunIx, Shard};
 use crate::record::{Lsn, Seq, ShardId, Status};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Names an outstanding request; chosen by the host.
+/// Names an outstanding request; chosen by the host, within those of its place: see [`Place::first_token`].
 pub type Token = u32;
 
 /// What waits for the disk.
@@ -27,6 +28,8 @@ pub enum Output {
     Attempt(RunIx, Seq, Lsn),
     /// A run ended, for listeners.
     Notice(RunIx),
+    /// A run is stuck, for listeners.
+    Stuck(RunIx),
     /// The journal of a run has come to half of one of its bounds.
     JournalHalf(RunIx),
     /// A message has its record: its sender may forget it.
@@ -40,6 +43,25 @@ pub enum Output {
     Remote(crate::machine::Message),
 }
 
+impl Output {
+    /// The request that it answers; `None`: it is for the shard's code, for listeners, or for another shard.
+    pub(super) fn token(&self) -> Option<Token> {
+        match self {
+            Output::Ack(token)
+            | Output::Reply(token, _)
+            | Output::Refuse(token, _)
+            | Output::Result(token, ..)
+            | Output::UpdateLost(token, _) => Some(*token),
+            Output::Attempt(..)
+            | Output::Notice(_)
+            | Output::Stuck(_)
+            | Output::JournalHalf(_)
+            | Output::Applied { .. }
+            | Output::Remote(_) => None,
+        }
+    }
+}
+
 /// What the host of the shard's code has to do, or is told.
 #[derive(Debug)]
 pub enum HostEvent {
@@ -47,28 +69,25 @@ pub enum HostEvent {
     Wake(RunIx),
     /// An update is offered to the run's code, under this number.
     Offer(RunIx, u32),
-    /// An update gets no answer any more.
-    UpdateLost(Token, RunIx),
     /// The body of this step may run now, by the gate that it had when this was asked for.
     Attempt(RunIx, Seq, Lsn),
     /// The limit of the attempt under this lease is over; `true`: its own, `false`: it was silent for too long.
     Overdue(RunIx, Seq, u32, bool),
     /// The run's code is to be dropped: it ended from outside, or is tried anew.
     Dropped(RunIx),
-    /// The run is stuck from now on.
-    Stuck(RunIx),
-    /// A request is recorded and durable.
-    Ack(Token),
-    /// The answer to a request.
-    Reply(Token, String),
-    /// A request is refused.
-    Refuse(Token, String),
-    /// How a run ended.
-    Result(Token, Status, Box<[u8]>),
-    /// A run ended, durably.
-    Ended(RunIx),
     /// The journal of a run has come to half of one of its bounds.
     JournalHalf(RunIx),
+}
+
+/// A question to the code of a run, from another thread.
+#[derive(Debug)]
+pub struct Question {
+    /// The run.
+    pub run: RunIx,
+    /// Name of the query.
+    pub name: Box<str>,
+    /// Its encoded input; empty: none.
+    pub input: Box<str>,
 }
 
 /// A shard as the group keeps it, behind its lock.
@@ -77,7 +96,9 @@ pub struct ShardCell {
     /// Its state.
     pub shard: Shard,
     /// What waits for the disk.
-    pub held: Held<Output>,
+    pub held: Outputs,
+    /// Who may run the code of its runs.
+    pub holder: Right,
     /// What a piece of work asked for; empty between two of them, kept to save the allocation.
     pub(super) effects: Vec<Effect>,
     /// For the host, in order.
@@ -86,8 +107,12 @@ pub struct ShardCell {
     pub to_load: VecDeque<RunIx>,
     /// Requests that wait for the end of a run.
     pub waiters: BTreeMap<RunIx, Vec<Token>>,
-    /// Whether ends of runs are told to listeners.
-    pub has_listeners: bool,
+    /// Questions to the code of runs, until they are answered, by the token that the answer goes to.
+    pub questions: BTreeMap<Token, Question>,
+    /// Those that the code has not been told of, in order.
+    pub asks: VecDeque<Token>,
+    /// Places that are told of ends of runs and of stuck ones.
+    pub listeners: Vec<Place>,
     /// Updates that clients have asked for.
     pub offers: Offers,
     /// When messages to other processes are sent again.
@@ -95,15 +120,18 @@ pub struct ShardCell {
 }
 
 impl ShardCell {
-    pub(super) fn new(shard: Shard) -> Self {
+    pub(super) fn new(shard: Shard, places: usize) -> Self {
         ShardCell {
             shard,
-            held: Held::default(),
+            held: Outputs::for_places(places),
+            holder: Right::NOBODY,
             effects: Vec::new(),
             events: VecDeque::new(),
             to_load: VecDeque::new(),
             waiters: BTreeMap::new(),
-            has_listeners: false,
+            questions: BTreeMap::new(),
+            asks: VecDeque::new(),
+            listeners: Vec::new(),
             offers: Offers::default(),
             resends: Resends::default(),
         }
@@ -124,11 +152,30 @@ impl ShardCell {
             tokens.retain(|waiting| *waiting != token);
             !tokens.is_empty()
         });
-        self.offers.forget(token);
-        self.held.retain(|output| {
-            !matches!(output, Output::Result(held, ..) | Output::Reply(held, _) | Output::Refuse(held, _)
-                | Output::UpdateLost(held, _) | Output::Ack(held) if *held == token)
+        self.offers.forget(|waiting| waiting == token);
+        self.held.forget(token);
+        self.questions.remove(&token);
+    }
+
+    /// Nobody at a place waits for anything any more.
+    pub(super) fn forget_place(&mut self, place: Place) {
+        self.waiters.retain(|_, tokens| {
+            tokens.retain(|token| Place::of(*token) != place);
+            !tokens.is_empty()
         });
+        self.offers.forget(|token| Place::of(token) == place);
+        self.held.forget_place(place);
+        self.questions.retain(|token, _| Place::of(*token) != place);
+        self.listeners.retain(|listener| *listener != place);
+    }
+
+    /// The thread that had the code of its runs has it no more: it is asked for again, for whoever holds it next.
+    pub(super) fn change_holder(&mut self, holder: Right, effects: &mut Vec<Effect>) {
+        self.holder = holder;
+        self.events.retain(|event| matches!(event, HostEvent::JournalHalf(_)));
+        self.asks = self.questions.keys().copied().collect();
+        self.held.forget_attempts();
+        self.shard.lose_code(effects);
     }
 
     pub(super) fn run_ended(&mut self, run: RunIx) {
@@ -137,8 +184,8 @@ impl ShardCell {
             self.await_end(run, token);
         }
         self.lose_updates(run);
-        if self.has_listeners {
-            self.held.hold(lsn, Output::Notice(run));
+        for listener in self.listeners.iter().copied() {
+            self.held.hold_for(listener, lsn, Output::Notice(run));
         }
     }
 }

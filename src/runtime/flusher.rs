@@ -135,7 +135,7 @@ impl Flusher {
         }
     }
 
-    fn kick(self: &Arc<Self>) {
+    pub(super) fn kick(self: &Arc<Self>) {
         let mut thread = self.thread.lock();
         if thread.is_none() {
             let flusher = Arc::clone(self);

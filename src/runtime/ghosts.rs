@@ -2,6 +2,7 @@
 //! effects go nowhere.
 
 use super::cell::ShardCell;
+use super::places::Right;
 use crate::machine::{Effect, Shard, Sink, Work};
 use crate::record::{Lsn, ShardId};
 use parking_lot::Mutex;
@@ -31,13 +32,16 @@ impl Sink for Void {
 
 impl Ghosts {
     /// `None`: too many are looked at.
-    pub(super) fn add(&self, shard: Shard) -> Option<ShardId> {
+    pub(super) fn add(&self, shard: Shard, holder: Right) -> Option<ShardId> {
         let mut cells = self.cells.lock();
         if cells.len() >= GHOSTS_MAX {
             return None;
         }
         let number = (FIRST..u16::MAX).find(|number| !cells.contains_key(number))?;
-        cells.insert(number, ShardCell::new(shard));
+        // Nobody waits for answers of it.
+        let mut cell = ShardCell::new(shard, 0);
+        cell.holder = holder;
+        cells.insert(number, cell);
         Some(ShardId(number))
     }
 

@@ -4,6 +4,8 @@ use super::cell::{HostEvent, Output, ShardCell};
 use super::clock::Clock;
 use super::flusher::{FlushMode, Flusher};
 use super::ghosts::Ghosts;
+use super::parts::{Parts, WORKERS_MAX};
+use super::places::{Place, Places, Right};
 use super::resend::RESEND_BATCH;
 use super::tasks::{TaskCell, TaskWork, Tasks};
 use crate::log::{Log, LogError, LogOptions, LogState, Storage};
@@ -24,6 +26,10 @@ pub struct GroupOptions {
     pub log: LogOptions,
     /// Shards of a new directory. An existing one keeps its own count.
     pub shards: u16,
+    /// Threads that run the code of its shards, besides whoever opens it; 0: the opener runs it itself.
+    pub workers: u16,
+    /// With fewer shards than workers there are only so many workers, instead of an error.
+    pub may_clamp_workers: bool,
     /// Where the time comes from.
     pub clock: Clock,
     /// Where the log is written; `None`: chosen from the cores.
@@ -98,23 +104,32 @@ impl From<LogError> for GroupError {
 }
 
 /// What other threads and ticks look at without the shard's lock.
-struct Gauge {
+#[repr(align(128))]
+pub(super) struct Gauge {
     /// It has events, loads or releasable outputs that a tick has not seen.
     is_dirty: AtomicBool,
-    /// The LSN that the first held output waits for; `u64::MAX`: none.
+    /// The LSN that the first output for its code waits for; `u64::MAX`: none.
     wanted: AtomicU64,
     /// When something falls due, in ms since 1970; `i64::MAX`: never.
-    due_ms: AtomicI64,
+    pub(super) due_ms: AtomicI64,
     open_runs: AtomicUsize,
+    /// Its newest record.
+    pub(super) last: AtomicU64,
+    /// Who may run its code; the truth is in the cell.
+    pub(super) holder: AtomicU64,
+    /// By place: what the first answer for it waits for; `u64::MAX`: there is none.
+    pub(super) answers: Box<[AtomicU64]>,
 }
 
 /// The group.
 pub struct Group {
-    log: Arc<Log>,
+    pub(super) log: Arc<Log>,
     shards: Vec<Mutex<ShardCell>>,
-    gauges: Vec<Gauge>,
+    pub(super) gauges: Vec<Gauge>,
+    pub(super) places: Arc<Places>,
+    pub(super) parts: Parts,
     clock: Clock,
-    flusher: Arc<Flusher>,
+    pub(super) flusher: Arc<Flusher>,
     relay: Option<Arc<dyn Relay>>,
     tasks: Tasks,
     store_id: [u8; 16],
@@ -151,11 +166,14 @@ const VOID: u64 = 1 << 52;
 impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
-        let GroupOptions { storage, log: mut log_options, shards, clock, flush, is_memory, limits, relay, tasks } =
-            options;
+        let GroupOptions { storage, log: mut log_options, shards, mut workers, may_clamp_workers, .. } = options;
+        let GroupOptions { clock, flush, is_memory, limits, relay, tasks, .. } = options;
         let mut tasks = Tasks::new(tasks).map_err(GroupError::Tasks)?;
         if is_memory {
             log_options.reserve_bytes = 0;
+        }
+        if workers > WORKERS_MAX {
+            return Err(GroupError::Shards(format!("a directory has at most {WORKERS_MAX} workers, not {workers}")));
         }
         let mut count = shards;
         let mut machines: Vec<Shard> = Vec::new();
@@ -192,14 +210,25 @@ impl Group {
             log.flush()?;
             machines = (0..count).map(|id| Shard::new(ShardId(id), count)).collect();
         }
+        if may_clamp_workers {
+            workers = workers.min(count);
+        }
+        if usize::from(workers) > machines.len() {
+            return Err(GroupError::Shards(format!(
+                "the directory has {count} shards, so that {workers} workers are too many: each needs one of its own; ask \
+                 for at most {count} (the number of shards is set when a directory is made, with the option shards)"
+            )));
+        }
         for machine in &mut machines {
             machine.set_limits(limits);
         }
         let log = Arc::new(log);
         let has_rest = !is_memory && matches!(clock, Clock::System);
+        let places = usize::from(workers) + 1;
+        let parts = Parts::new(count, workers);
         let group = Group {
             flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory, has_rest)),
-            gauges: machines.iter().map(|_| Gauge::new()).collect(),
+            gauges: machines.iter().map(|_| Gauge::new(places)).collect(),
             opened: Opened {
                 is_new: opened.created,
                 is_clean: opened.clean,
@@ -208,7 +237,9 @@ impl Group {
                 open_runs: machines.iter().map(Shard::open_count).sum(),
             },
             warnings: opened.warnings,
-            shards: machines.into_iter().map(|shard| Mutex::new(ShardCell::new(shard))).collect(),
+            shards: machines.into_iter().map(|shard| Mutex::new(ShardCell::new(shard, places))).collect(),
+            places: Arc::new(Places::new(places, Arc::clone(&parts.watchdog))),
+            parts,
             log,
             clock,
             relay,
@@ -217,6 +248,7 @@ impl Group {
             void: AtomicU64::new(0),
             ghosts: Ghosts::default(),
         };
+        group.watch_progress();
         group.resume();
         group.with_tasks_sink(|tasks, work| tasks.recover(work, group.opened.is_clean || group.opened.is_new));
         group.flusher.stir();
@@ -341,11 +373,6 @@ impl Group {
         self.flusher.figures()
     }
 
-    /// Has `wake` called, from any thread and without a lock held, when more has become durable or the log has failed.
-    pub fn on_progress(&self, wake: Box<dyn Fn() + Send + Sync>) {
-        self.log.on_progress(wake);
-    }
-
     /// The host goes on with its code after appending.
     pub fn appended(&self) {
         self.flusher.appended();
@@ -371,9 +398,10 @@ impl Group {
         result
     }
 
-    /// Brings a run that has ended back to be looked at, as the one run of a shard of its own. `None`: too many are.
-    pub fn revive(&self, shard: Shard) -> Option<ShardId> {
-        self.ghosts.add(shard)
+    /// Brings a run that has ended back to be looked at, as the one run of a shard of its own, whose code
+    /// only `holder` may run. `None`: too many are.
+    pub fn revive(&self, shard: Shard, holder: Right) -> Option<ShardId> {
+        self.ghosts.add(shard, holder)
     }
 
     /// A revived run is looked at no more.
@@ -388,7 +416,7 @@ impl Group {
     }
 
     /// Work whose messages have been sent before, or that has none.
-    fn visit<R>(&self, shard: ShardId, work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R) -> R {
+    pub(super) fn visit<R>(&self, shard: ShardId, work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R) -> R {
         let mut outgoing = VecDeque::new();
         self.visit_into(shard, &mut outgoing, work)
     }
@@ -413,7 +441,12 @@ impl Group {
             self.route(&mut cell, effect, outgoing);
         }
         cell.effects = effects;
-        self.gauges[index].read(&cell, is_changed);
+        self.gauges[index].read(&cell, is_changed, &self.places);
+        let holder = cell.holder.place;
+        drop(cell);
+        if is_changed && self.is_shared() {
+            self.places.wake(holder);
+        }
         result
     }
 
@@ -438,7 +471,10 @@ impl Group {
             Effect::UpdateAnswered { run, number } => cell.update_answered(run, number),
             Effect::Stuck(run) => {
                 cell.lose_updates(run);
-                cell.events.push_back(HostEvent::Stuck(run));
+                let last = cell.shard.last();
+                for listener in cell.listeners.clone() {
+                    cell.held.hold_for(listener, last, Output::Stuck(run));
+                }
             }
             Effect::Post(message) => {
                 if self.is_remote(message.to) {
@@ -511,7 +547,7 @@ impl Group {
         }
     }
 
-    /// Whether a shard has something for its host: events, due timers, outputs whose records are durable.
+    /// Whether a shard has something for the host of its code: events, due timers, outputs whose records are durable.
     #[must_use]
     pub fn needs_tick(&self, shard: ShardId) -> bool {
         let gauge = &self.gauges[usize::from(shard.0)];
@@ -522,6 +558,39 @@ impl Group {
                 i64::MAX => false,
                 due_ms => due_ms <= self.clock.now_ms(),
             }
+    }
+
+    /// Whether a shard has answers for a place that are durable.
+    #[must_use]
+    pub fn has_answers(&self, shard: ShardId, place: Place) -> bool {
+        let answers = &self.gauges[usize::from(shard.0)].answers;
+        answers.get(place.index()).is_some_and(|first| first.load(Ordering::Acquire) <= self.durable().0)
+    }
+
+    /// Hands over answers of a shard for a place, in order, at most `room` of them.
+    pub fn collect(&self, shard: ShardId, place: Place, room: usize, mut each: impl FnMut(&mut ShardCell, Output)) {
+        let durable = self.durable();
+        self.visit(shard, |cell, _| {
+            for _ in 0..room {
+                let Some(output) = cell.held.release_for(place, durable) else { break };
+                each(cell, output);
+            }
+        });
+    }
+
+    /// A shard has something for the host of its code that no effect tells of.
+    pub fn stir(&self, shard: ShardId) {
+        self.gauges[usize::from(shard.0)].stir();
+        self.places.wake(self.holder(shard).place);
+    }
+
+    /// Lets what is due in a shard happen, whoever runs its code.
+    pub(super) fn handle_due(&self, shard: ShardId) {
+        self.with(shard, |cell, work| {
+            if cell.shard.next_due_ms().is_some_and(|due_ms| due_ms <= work.now_ms) {
+                cell.shard.handle_due(work);
+            }
+        });
     }
 
     /// Does what is due in a shard and releases what is durable, then hands the shard to `take`, which takes its events.
@@ -538,18 +607,17 @@ impl Group {
             Self::resend_due(cell, work.now_ms, durable, &mut remote);
             while let Some(output) = cell.held.release(durable) {
                 match output {
-                    Output::Ack(token) => cell.events.push_back(HostEvent::Ack(token)),
-                    Output::Reply(token, text) => cell.events.push_back(HostEvent::Reply(token, text)),
-                    Output::Refuse(token, text) => cell.events.push_back(HostEvent::Refuse(token, text)),
-                    Output::Result(token, status, payload) => {
-                        cell.events.push_back(HostEvent::Result(token, status, payload));
-                    }
-                    Output::UpdateLost(token, run) => cell.events.push_back(HostEvent::UpdateLost(token, run)),
                     Output::Attempt(run, seq, gate) => cell.events.push_back(HostEvent::Attempt(run, seq, gate)),
-                    Output::Notice(run) => cell.events.push_back(HostEvent::Ended(run)),
                     Output::JournalHalf(run) => cell.events.push_back(HostEvent::JournalHalf(run)),
                     Output::Applied { sender, number } => applied.push((sender, number)),
                     Output::Remote(message) => remote.push(message),
+                    Output::Ack(_)
+                    | Output::Reply(..)
+                    | Output::Refuse(..)
+                    | Output::Result(..)
+                    | Output::UpdateLost(..)
+                    | Output::Notice(_)
+                    | Output::Stuck(_) => unreachable!("answers and notices are held by place"),
                 }
             }
             take(cell, work);
@@ -571,16 +639,23 @@ impl Group {
         }
     }
 
-    /// The earliest time at which something falls due, in ms since 1970.
+    /// The earliest time at which something falls due in a shard whose code is run under a right, in ms since 1970.
     #[must_use]
-    pub fn next_due_ms(&self) -> Option<i64> {
-        let of_shards = self.gauges.iter().map(|gauge| gauge.due_ms.load(Ordering::Acquire));
-        of_shards.filter(|due_ms| *due_ms != i64::MAX).chain(self.tasks.due_ms()).min()
+    pub fn next_due_ms(&self, right: Right) -> Option<i64> {
+        let own = self.gauges.iter().filter(|gauge| gauge.holder.load(Ordering::Acquire) == right.pack());
+        let of_shards = own.map(|gauge| gauge.due_ms.load(Ordering::Acquire)).filter(|due_ms| *due_ms != i64::MAX);
+        let of_tasks = if right.place == Place::OPENER { self.tasks.due_ms() } else { None };
+        of_shards.chain(of_tasks).min()
     }
 
     /// Does a piece of work on the scheduler, under its lock, and what follows from it.
     pub fn with_tasks<R>(&self, act: impl FnOnce(&mut TaskCell, &mut TaskWork<'_>) -> R) -> R {
         self.with_tasks_sink(|tasks, work| tasks.with(work, act))
+    }
+
+    /// The lowest LSN that something of the scheduler's waits for; `u64::MAX`: none.
+    pub(super) fn tasks_wanted(&self) -> u64 {
+        self.tasks.wanted()
     }
 
     /// Whether the scheduler has something for its host.
@@ -608,13 +683,17 @@ impl Group {
     /// The lowest LSN that something held back waits for.
     #[must_use]
     pub fn wanted(&self) -> Option<Lsn> {
-        let of_shards = self.gauges.iter().map(|gauge| gauge.wanted.load(Ordering::Acquire));
-        let wanted = of_shards.chain([self.tasks.wanted()]).min()?;
+        let firsts = |gauge: &Gauge| {
+            let answers = gauge.answers.iter().map(|first| first.load(Ordering::Acquire)).min();
+            gauge.wanted.load(Ordering::Acquire).min(answers.unwrap_or(u64::MAX))
+        };
+        let wanted = self.gauges.iter().map(firsts).chain([self.tasks.wanted()]).min()?;
         (wanted != u64::MAX).then_some(Lsn(wanted))
     }
 
     /// Flushes, seals and lets go of the directory. Whoever still waits is not answered.
     pub fn close(&self) -> Result<(), LogError> {
+        self.end_watch();
         let closed = self.log.close();
         self.flusher.join();
         closed
@@ -622,6 +701,7 @@ impl Group {
 
     /// Lets go of the directory as a killed process would: nothing more is written.
     pub fn abandon(&self) {
+        self.end_watch();
         self.log.abandon();
         self.flusher.join();
     }
@@ -635,16 +715,24 @@ impl Drop for Group {
 }
 
 impl Gauge {
-    fn new() -> Self {
+    fn new(places: usize) -> Self {
         Gauge {
             is_dirty: AtomicBool::new(true),
             wanted: AtomicU64::new(u64::MAX),
             due_ms: AtomicI64::new(i64::MAX),
             open_runs: AtomicUsize::new(0),
+            last: AtomicU64::new(0),
+            holder: AtomicU64::new(Right::NOBODY.pack()),
+            answers: (0..places).map(|_| AtomicU64::new(u64::MAX)).collect(),
         }
     }
 
-    fn read(&self, cell: &ShardCell, is_changed: bool) {
+    /// A tick is to visit it.
+    pub(super) fn stir(&self) {
+        self.is_dirty.store(true, Ordering::Release);
+    }
+
+    fn read(&self, cell: &ShardCell, is_changed: bool, places: &Places) {
         if is_changed {
             self.is_dirty.store(true, Ordering::Release);
         }
@@ -652,6 +740,16 @@ impl Gauge {
         let due_ms = [cell.shard.next_due_ms(), cell.resends.due_ms()].into_iter().flatten().min();
         self.due_ms.store(due_ms.unwrap_or(i64::MAX), Ordering::Release);
         self.open_runs.store(cell.shard.open_count(), Ordering::Relaxed);
+        self.last.store(cell.shard.last().0, Ordering::Release);
+        self.holder.store(cell.holder.pack(), Ordering::Release);
+        for (index, (answer, first)) in self.answers.iter().zip(cell.held.first_by_place()).enumerate() {
+            let first = first.map_or(u64::MAX, |lsn| lsn.0);
+            // Most work leaves them as they are, and other threads read them.
+            if answer.load(Ordering::Relaxed) != first {
+                answer.store(first, Ordering::SeqCst);
+                places.want(Place(index as u8), first);
+            }
+        }
     }
 }
 

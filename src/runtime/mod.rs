@@ -1,5 +1,5 @@
-//! Introduces machine and scheduler to the log: shards and tasks behind their locks, what waits for the disk, messages between shards,
-//! timers, the flusher.
+//! Introduces machine and scheduler to the log: shards and tasks behind their locks, what waits for the disk, messages
+//! between shards, timers, the flusher; threads that share it all, and who of them runs which code.
 //!
 //! The only module that reads clocks and starts threads. It does not know JS, nor the shape of the public API.
 //!
@@ -14,13 +14,20 @@ mod ghosts;
 mod group;
 mod held;
 mod offers;
+mod outputs;
+mod parts;
+mod places;
 mod resend;
 mod tasks;
+mod watchdog;
 
-pub use cell::{HostEvent, Output, ShardCell, Token};
+pub use cell::{HostEvent, Output, Question, ShardCell, Token};
 pub use clock::Clock;
 pub use flusher::FlushMode;
 pub use group::{Group, GroupError, GroupOptions, Opened, Relay};
 pub use held::Held;
 pub use offers::{Accepted, Offer, Offers};
+pub use outputs::Outputs;
+pub use places::{Place, Right};
 pub use tasks::{TaskCell, TaskEnd, TaskEvent, TaskWork};
+pub use watchdog::Blocked;

@@ -56,13 +56,14 @@ impl Offers {
         self.to(run).find(|(_, offer)| *offer.id == *id).map(|(number, _)| number)
     }
 
-    pub(super) fn forget(&mut self, token: Token) {
+    /// Those requests are not waited for any more.
+    pub(super) fn forget(&mut self, is_forgotten: impl Fn(Token) -> bool) {
         self.waiters.retain(|_, tokens| {
-            tokens.retain(|waiting| *waiting != token);
+            tokens.retain(|waiting| !is_forgotten(*waiting));
             !tokens.is_empty()
         });
         // Nobody is told of it, but what was asked for was not taken back.
-        self.open.values_mut().for_each(|offer| offer.tokens.retain(|waiting| *waiting != token));
+        self.open.values_mut().for_each(|offer| offer.tokens.retain(|waiting| !is_forgotten(*waiting)));
     }
 }
 

@@ -109,7 +109,7 @@ impl Host {
                 Ok(())
             }
             EventKind::Notice if event.b == 3 => Err(format!("LAW-5: a run is stuck: {:?}", event.text)),
-            EventKind::Notice => Ok(()),
+            EventKind::Notice | EventKind::Blocked | EventKind::Ask => Ok(()),
             EventKind::Task | EventKind::TaskAbort | EventKind::TaskNotice => {
                 Err(format!("nobody enqueued a task: {event:?}"))
             }

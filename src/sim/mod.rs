@@ -18,6 +18,8 @@ mod rng;
 mod world;
 
 #[cfg(test)]
+mod group_tests;
+#[cfg(test)]
 mod log_tests;
 #[cfg(test)]
 mod tests;

@@ -630,8 +630,7 @@ impl World {
     }
 
     fn needs_tick(&mut self) -> bool {
-        let group = self.engine().group();
-        (0..group.shard_count()).any(|shard| group.needs_tick(crate::record::ShardId(shard)))
+        self.engine().has_work()
     }
 
     /// At rest, with nothing that falls due: whatever is still open waits for somebody outside.

@@ -1,0 +1,263 @@
+import { resolve } from 'node:path';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runScript } from './support/scripts';
+
+const fixtures = resolve(__dirname, 'fixtures/threads');
+
+/** Runs a script with the fixture's workflows at hand; it prints JSON, which is returned. */
+async function run(body: string): Promise<any> {
+  const ended = await runScript(`
+    const flows = require(${JSON.stringify(join(fixtures, 'flows.cjs'))});
+    const { where, gate, deadly, about, caller, parent, spin, go, status } = flows;
+    const fixture = (name) => ${JSON.stringify(fixtures)} + '/' + name;
+    const module = fixture('flows.cjs');
+    const lives = new SharedArrayBuffer(4);
+    const workers = (count, more) => ({ logger: quiet, workers: { count, module, workerData: { lives }, ...more } });
+    const ids = (count, salt = 'id') => Array.from({ length: count }, (_, n) => salt + n);
+    const print = (value) => console.log(JSON.stringify(value ?? null));
+    const refusal = (fn) => fn().then(() => 'nothing', (error) => error.name + ': ' + error.message);
+    ${body}
+  `);
+  expect(ended).toMatchObject({ code: 0, signal: null });
+  return JSON.parse(ended.out.trim().split('\n').at(-1) ?? 'null');
+}
+
+test('runs are spread over the workers, and results come to the thread that asked', async () => {
+  const answers = await run(`
+    const engine = await open(dir, workers(2));
+    const results = await Promise.all(ids(40).map((id, n) => engine.execute(where, n, { id })));
+    await engine.close();
+    print(results);
+  `);
+  expect(answers.map((answer: any) => answer.input)).toEqual(Array.from({ length: 40 }, (_, n) => n));
+  expect(new Set(answers.map((answer: any) => answer.thread)).size).toBe(2);
+  expect(answers.every((answer: any) => answer.thread > 0)).toBe(true);
+});
+
+test('every call of a client works for runs of any worker', async () => {
+  const told = await run(`
+    const engine = await open(dir, workers(2));
+    const ended = new Set();
+    engine.on('completed', (event) => ended.add(event.id));
+    const handles = await Promise.all(ids(8).map((id) => engine.start(gate, undefined, { id })));
+    const queried = await Promise.all(handles.map((handle) => handle.query(status, '?')));
+    const open8 = await engine.count({ status: 'running' });
+    const listed = [];
+    for await (const row of engine.list({ type: gate })) listed.push(row.id);
+    const why = await engine.explain('id3');
+    await handles[0].cancel('why');
+    const cancelled = await refusal(() => handles[0].result());
+    await handles[1].terminate('why');
+    await Promise.all(handles.slice(2).map((handle) => handle.signal(go, handle.id)));
+    const results = await Promise.all(handles.slice(2).map((handle) => handle.result()));
+    const records = [];
+    for await (const record of handles[5].history()) records.push(record.kind);
+    const late = await refusal(() => handles[2].query(status));
+    const unknown = await refusal(() => engine.start({ ...where, name: 'elsewhere' }));
+    const useless = await refusal(() => handles[2].signal(go, () => 1));
+    const health = await engine.health();
+    while (ended.size < 6) await tick();
+    await engine.close();
+    print({ queried, open8, listed: listed.sort(), why, cancelled, results: results.map((r) => r.value),
+      records: records.length, late, unknown, useless, health });
+  `);
+  expect(told.queried).toEqual(Array(8).fill('waiting?'));
+  expect(told.open8).toBe(8);
+  expect(told.listed).toEqual(Array.from({ length: 8 }, (_, n) => `id${n}`));
+  expect(told.why.reason).toBe('waiting');
+  expect(told.cancelled).toMatch(/^CancelledError/);
+  expect(told.results).toEqual(['id2', 'id3', 'id4', 'id5', 'id6', 'id7']);
+  expect(told.records).toBeGreaterThan(4);
+  expect(told.late).toMatch(/^RunNotFoundError/);
+  expect(told.unknown).toMatch(/^UnknownDefinitionError/);
+  expect(told.useless).toMatch(/^TypeError.*cannot be recorded/);
+  expect(told.health).toEqual({ status: 'ok', problems: [] });
+});
+
+test('code in a worker reaches runs of every worker by the engine of its thread', async () => {
+  const answers = await run(`
+    const engine = await open(dir, workers(3));
+    const answers = await engine.execute(caller, ids(6, 'called'));
+    await engine.close();
+    print(answers);
+  `);
+  expect(answers).toEqual(Array.from({ length: 6 }, (_, n) => ['waiting!', `called${n}`, 'completed']));
+});
+
+test('children run on other workers, and the same code without workers', async () => {
+  const [many, alone] = await run(`
+    const engine = await open(dir, workers(2));
+    const many = await Promise.all(ids(5).map((id) => engine.execute(parent, 20, { id })));
+    await engine.close();
+    const single = await open(dir, { logger: quiet, workflows: [parent, flows.child] });
+    const alone = await single.execute(parent, 20);
+    await single.close();
+    print([many, alone]);
+  `);
+  expect(many).toEqual(Array(5).fill(380));
+  expect(alone).toBe(380);
+});
+
+test('another number of workers opens the same directory, and goes on with its runs', async () => {
+  const results = await run(`
+    let engine = await open(dir, workers(2));
+    await Promise.all(ids(6).map((id) => engine.start(gate, undefined, { id })));
+    await engine.close();
+    engine = await open(dir, workers(4));
+    await Promise.all(ids(3).map((id) => engine.handle(gate, id).signal(go, id)));
+    const three = await Promise.all(ids(3).map((id) => engine.handle(gate, id).result()));
+    await engine.close();
+    engine = await open(dir, workers('auto'));
+    await Promise.all(ids(6).slice(3).map((id) => engine.handle(gate, id).signal(go, id)));
+    const rest = await Promise.all(ids(6).slice(3).map((id) => engine.handle(gate, id).result()));
+    await engine.close();
+    print([...three, ...rest].map((result) => result.value));
+  `);
+  expect(results).toEqual(['id0', 'id1', 'id2', 'id3', 'id4', 'id5']);
+});
+
+test('workerData, execArgv and resourceLimits are those of the options', async () => {
+  const told = await run(`
+    const more = { workerData: { mine: 1 }, execArgv: ['--no-warnings'], resourceLimits: { maxOldGenerationSizeMb: 77 } };
+    const engine = await open(':memory:', workers(1, more));
+    const told = await engine.execute(about);
+    await engine.close();
+    print(told);
+  `);
+  expect(told.workerData).toEqual({ mine: 1 });
+  expect(told.execArgv).toEqual(['--no-warnings']);
+  expect(told.resourceLimits.maxOldGenerationSizeMb).toBe(77);
+});
+
+test('one file of ESM that opens and is the module runs with the guard, and is named the guard without it', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'fusee-threads-'));
+  const guarded = spawnSync(process.execPath, [join(fixtures, 'flows.mjs'), join(folder, 'data')], {
+    encoding: 'utf8',
+  });
+  expect(guarded.stderr).toBe('');
+  expect(JSON.parse(guarded.stdout)).toMatchObject({ input: 1 });
+  const unguarded = spawnSync(process.execPath, [join(fixtures, 'unguarded.mjs')], { encoding: 'utf8' });
+  expect(unguarded.status).toBe(1);
+  expect(unguarded.stderr).toContain('isMainThread');
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('what cannot be is refused at open, and leaves nothing open', async () => {
+  const told = await run(`
+    const told = {};
+    const attempt = async (name, options, where = dir) => { told[name] = await refusal(() => open(where, options)); };
+    await attempt('zero', workers(0));
+    await attempt('module', { workers: { count: 1 } });
+    await attempt('both', { ...workers(1), workflows: [where] });
+    await attempt('option', workers(1, { nonsense: 1 }));
+    await attempt('broken', workers(2, { module: fixture('broken.cjs') }));
+    await attempt('missing', workers(1, { module: fixture('missing.cjs') }));
+    await attempt('empty', workers(1, { module: fixture('empty.cjs') }));
+    await attempt('different', workers(2, { module: fixture('different.cjs') }));
+    await attempt('many', { ...workers(5), shards: 3 }, ':memory:');
+    const engine = await open(dir, workers(2));
+    await attempt('twice', workers(2));
+    await engine.close();
+    told.closed = await refusal(() => engine.start(where));
+    told.outside = await refusal(async () => fusee.workerEngine());
+    print(told);
+  `);
+  expect(told.zero).toMatch(/^RangeError: workers.count .*'auto', not 0/);
+  expect(told.module).toMatch(/^TypeError: workers.module/);
+  expect(told.both).toMatch(/^TypeError: workflows are those/);
+  expect(told.option).toMatch(/^TypeError: .*no option 'nonsense'/);
+  expect(told.broken).toMatch(/this module is broken/);
+  expect(told.missing).toMatch(/missing.cjs/);
+  expect(told.empty).toMatch(/^TypeError: .*exports no definition/);
+  expect(told.different).toMatch(/^TypeError: the workers have different code: only one of them exports/);
+  expect(told.many).toMatch(/^TypeError: .*3 shards.*5 workers/);
+  expect(told.twice).toMatch(/^DirectoryLockedError/);
+  expect(told.closed).toMatch(/^ClosedError/);
+  expect(told.outside).toMatch(/^TypeError: workerEngine/);
+});
+
+test.each(['exit', 'throw', 'memory'])(
+  'a worker that ends by %s is replaced, and its runs go on (LAW-7)',
+  async (how) => {
+    const told = await run(`
+    const limits = { resourceLimits: { maxOldGenerationSizeMb: 32 } };
+    const engine = await open(dir, workers(2, limits));
+    const lost = [];
+    engine.on('workerLost', (event) => lost.push({ worker: event.worker, restartInMs: event.restartInMs }));
+    const handles = await Promise.all(ids(6).map((id) => engine.start(gate, undefined, { id })));
+    const result = await engine.execute(deadly, ${JSON.stringify(how)}, { id: 'deadly' });
+    await Promise.all(handles.map((handle) => handle.signal(go, handle.id)));
+    const others = await Promise.all(handles.map((handle) => handle.result()));
+    const health = await engine.health();
+    await engine.close();
+    print({ lost, result, others: others.map((other) => other.value), health: health.status, lives: new Int32Array(lives)[0] });
+  `);
+    expect(told.lost).toHaveLength(1);
+    expect(told.lost[0].restartInMs).toBe(0);
+    expect(told.lives).toBe(2);
+    expect(told.result.attempt).toBe(1);
+    expect(told.others).toEqual(Array.from({ length: 6 }, (_, n) => `id${n}`));
+    expect(told.health).toBe('ok');
+  },
+);
+
+test('a blocked worker is reported with its run, and starts and signals to it are acknowledged (LAW-11)', async () => {
+  const told = await run(`
+    const engine = await open(dir, workers(1, { blockedAfter: '100ms' }));
+    const told = [];
+    let isOver = false;
+    engine.on('workerBlocked', (event) => told.push(event));
+    const spinning = engine.execute(spin, 1500, { id: 'spinner' }).then(() => (isOver = true));
+    while (told.length === 0) await tick();
+    const health = await engine.health();
+    const handle = await engine.start(gate, undefined, { id: 'g' });
+    await handle.signal(go, 1);
+    const wasBlocked = !isOver;
+    await spinning;
+    const result = await handle.result();
+    while (told.length < 2) await tick();
+    await engine.close();
+    print({ told, health, wasBlocked, value: result.value });
+  `);
+  expect(told.told[0]).toMatchObject({ worker: 0, isBlocked: true, run: { id: 'spinner', definition: 'spin' } });
+  expect(told.told[1]).toMatchObject({ worker: 0, isBlocked: false });
+  expect(told.health.status).toBe('degraded');
+  expect(told.health.problems[0]).toContain('worker 0 is blocked');
+  expect(told.wasBlocked).toBe(true);
+  expect(told.value).toBe(1);
+});
+
+test('a worker that is blocked for ever is replaced, where the policy says so', async () => {
+  const told = await run(`
+    const engine = await open(dir, workers(2, { blockedAfter: '100ms', onBlocked: 'replace' }));
+    const lost = [];
+    engine.on('workerLost', (event) => lost.push(event.worker));
+    const result = await engine.execute(deadly, 'block', { id: 'blocks' });
+    await engine.close();
+    print({ lost: lost.length, attempt: result.attempt });
+  `);
+  expect(told).toEqual({ lost: 1, attempt: 1 });
+});
+
+test('opening and closing under load, again and again, loses nothing (LAW-1, LAW-3)', async () => {
+  const cycles = Number(process.env['FUSEE_CYCLES'] ?? 5);
+  const told = await run(`
+    const started = [];
+    for (let cycle = 0; cycle < ${cycles}; cycle += 1) {
+      const engine = await open(dir, workers(2));
+      const handles = await Promise.all(ids(10, 'c' + cycle + '-').map((id) => engine.start(gate, undefined, { id })));
+      started.push(...handles.map((handle) => handle.id));
+      handles.forEach((handle) => handle.signal(go, handle.id).catch(() => undefined));
+      await engine.close({ grace: 0 });
+    }
+    const engine = await open(dir, workers(2));
+    await Promise.all(started.map((id) => engine.handle(gate, id).signal(go, id).catch(() => undefined)));
+    const results = await Promise.all(started.map((id) => engine.handle(gate, id).result()));
+    await engine.close();
+    print(results.every((result, index) => result.value === started[index]));
+  `);
+  expect(told).toBe(true);
+});

@@ -1,0 +1,56 @@
+/**
+ * The module that workers run: loaded, and the definitions found among what it exports.
+ */
+import { createHash } from 'node:crypto';
+import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
+import type { Found } from './messages.js';
+
+/** Loads a module, whatever its kind. @throws what it throws; TypeError where it exports no definition */
+export async function loadDefinitions(url: string): Promise<ReadonlyMap<string, WorkflowDefinition>> {
+  const found = definitionsIn((await import(url)) as object);
+  if (found.size === 0) {
+    throw new TypeError(
+      `the module ${url} exports no definition: export what workflow() returns, or name another module in workers.module`,
+    );
+  }
+  return found;
+}
+
+/** Every exported definition; those of a default export too, as modules of CommonJS have it. */
+function definitionsIn(exported: object): ReadonlyMap<string, WorkflowDefinition> {
+  const found = new Map<string, WorkflowDefinition>();
+  const add = (value: unknown): void => {
+    if (!isWorkflow(value)) return;
+    const before = found.get(value.name);
+    if (before !== undefined && before !== value) {
+      throw new TypeError(`the module of the workers exports two workflows named '${value.name}'`);
+    }
+    found.set(value.name, value);
+  };
+  for (const value of Object.values(exported)) add(value);
+  const byDefault = (exported as { default?: unknown }).default;
+  if (typeof byDefault === 'object' && byDefault !== null && !isWorkflow(byDefault)) {
+    for (const value of Object.values(byDefault)) add(value);
+  }
+  return found;
+}
+
+/** What tells one definition from another of its name. */
+export function fingerprints(definitions: ReadonlyMap<string, WorkflowDefinition>): Found[] {
+  const found = [...definitions.values()].map(({ name, handler, options }) => {
+    const { version = 1, timeout } = options;
+    const text = `${version}\n${JSON.stringify(timeout) ?? ''}\n${handler.toString()}`;
+    return { name, fingerprint: createHash('sha256').update(text).digest('hex') };
+  });
+  return found.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
+
+/** In what the code of one worker differs from another's; `undefined`: in nothing. */
+export function differenceOf(one: readonly Found[], other: readonly Found[]): string | undefined {
+  const [first, second] = [one, other].map((list) => new Map(list.map((found) => [found.name, found.fingerprint])));
+  for (const name of new Set([...first!.keys(), ...second!.keys()])) {
+    if (!second!.has(name) || !first!.has(name)) return `only one of them exports workflow '${name}'`;
+    if (first!.get(name) !== second!.get(name)) return `workflow '${name}' is not the same in both`;
+  }
+  return undefined;
+}

@@ -1,0 +1,254 @@
+/**
+ * The workers of a group, seen from the thread that opened it: started, compared, watched, replaced, closed.
+ */
+import * as path from 'node:path';
+import { MessageChannel, Worker, type MessagePort, type ResourceLimits } from 'node:worker_threads';
+import { decodeFailure } from '../codec.js';
+import { ClosedError } from '../errors.js';
+import type { Logger } from '../worker/host.js';
+import type { Primitives } from '../native.js';
+import type { Boot, Found, FromWorker, JoinSettings, ToWorker } from './messages.js';
+import { differenceOf } from './module.js';
+
+/** The option `workers` of `open`, read and checked. */
+export interface WorkerSettings {
+  /** 0: as many as there are cores, and not more than shards. */
+  readonly count: number;
+  /** URL of the module. */
+  readonly module: string;
+  readonly workerData: unknown;
+  readonly execArgv: readonly string[] | undefined;
+  readonly resourceLimits: ResourceLimits | undefined;
+  readonly blockedAfterMs: number;
+  readonly onBlocked: 'report' | 'replace';
+}
+
+/** A worker has ended although nobody closed it. */
+export interface Lost {
+  readonly worker: number;
+  readonly exitCode: number;
+  /** What it threw last, if something. */
+  readonly error: unknown;
+  /** Wait until its replacement is started. */
+  readonly restartInMs: number;
+  /** Shards that others run meanwhile. */
+  readonly movedShards: number;
+}
+
+/** What the pool needs of the engine. */
+export interface PoolOwner {
+  readonly primitives: Primitives;
+  readonly logger: Logger;
+  lose(worker: number, incarnation: number): boolean;
+  spread(worker: number): number;
+  handleLost(lost: Lost): void;
+  /** All workers have come as far as they can at once, for the first time. */
+  handleCaughtUp(stuck: number, unregistered: readonly string[]): void;
+}
+
+/** A worker that lives for so long was not ill. */
+const HEALTHY_MS = 10_000;
+/** Replacements after the first one wait, with waits that double. */
+const RESTART_FIRST_MS = 100;
+const RESTART_MAX_MS = 10_000;
+/** From so many deaths in a row on, others run the shards meanwhile. */
+const DEATHS_TO_SPREAD = 3;
+/** Beyond the grace, for the rest of a close. */
+const CLOSE_MARGIN_MS = 2_000;
+
+interface Member {
+  readonly part: number;
+  worker: Worker | undefined;
+  port: MessagePort | undefined;
+  incarnation: number;
+  bornMs: number;
+  deaths: number;
+  error: unknown;
+  timer: unknown;
+}
+
+/** The workers. */
+export class Pool {
+  private readonly members: Member[];
+  private definitions: readonly Found[] | undefined;
+  private isClosing = false;
+  private readonly stuck: number[] = [];
+  private readonly unregistered: string[] = [];
+
+  constructor(
+    private readonly settings: WorkerSettings,
+    count: number,
+    private readonly join: Omit<JoinSettings, 'part'>,
+    private readonly owner: PoolOwner,
+  ) {
+    this.members = Array.from({ length: count }, (_, part) => ({
+      part,
+      worker: undefined,
+      port: undefined,
+      incarnation: 0,
+      bornMs: 0,
+      deaths: 0,
+      error: undefined,
+      timer: undefined,
+    }));
+  }
+
+  /** Starts all. Resolves with the types that they define, once all have joined. @throws what hinders any of them */
+  async start(): Promise<readonly string[]> {
+    await Promise.all(this.members.map((member) => this.spawn(member)));
+    return this.definitions?.map(({ name }) => name) ?? [];
+  }
+
+  /** A worker is blocked. */
+  handleBlocked(part: number): void {
+    const member = this.members[part];
+    if (this.settings.onBlocked !== 'replace' || member?.worker === undefined) return;
+    const { worker } = member;
+    member.error = new Error('its thread was blocked, and it was replaced (workers.onBlocked)');
+    // One that never comes back from a call of the system does not end by this: its place is taken all the same.
+    void worker.terminate();
+    this.handleExit(member, worker, 1);
+  }
+
+  /** Closes all, and ends their threads. */
+  async close(graceMs: number): Promise<void> {
+    this.isClosing = true;
+    await Promise.all(this.members.map((member) => this.closeOne(member, graceMs)));
+  }
+
+  private async closeOne(member: Member, graceMs: number): Promise<void> {
+    const { worker, port } = member;
+    this.owner.primitives.clearTimeout(member.timer);
+    if (worker === undefined || port === undefined) return;
+    await new Promise<void>((resolve) => {
+      const timer = this.owner.primitives.setTimeout(resolve, Math.min(graceMs + CLOSE_MARGIN_MS, 0x7fffffff));
+      const end = (): void => {
+        this.owner.primitives.clearTimeout(timer);
+        resolve();
+      };
+      worker.once('exit', end);
+      port.on('message', ({ kind }: FromWorker) => {
+        if (kind === 'closed') end();
+      });
+      port.on('close', end);
+      this.tell(member, { kind: 'close', graceMs });
+    });
+    await worker.terminate();
+    this.owner.lose(member.part, member.incarnation);
+  }
+
+  private tell(member: Member, message: ToWorker): void {
+    member.port?.postMessage(message);
+  }
+
+  /** Starts one worker. Resolves when it has joined. */
+  private spawn(member: Member): Promise<void> {
+    const { settings, owner } = this;
+    const { port1: port, port2 } = new MessageChannel();
+    const boot: Boot = {
+      fusee: { port: port2, module: settings.module, part: member.part },
+      workerData: settings.workerData,
+    };
+    return new Promise<void>((resolve, reject) => {
+      const worker = new Worker(path.join(__dirname, 'bootstrap.js'), {
+        workerData: boot,
+        transferList: [port2],
+        name: `fusee-${member.part}`,
+        ...(settings.execArgv === undefined ? {} : { execArgv: [...settings.execArgv] }),
+        ...(settings.resourceLimits === undefined ? {} : { resourceLimits: settings.resourceLimits }),
+      });
+      member.worker = worker;
+      member.port = port;
+      member.error = undefined;
+      member.incarnation = 0;
+      member.bornMs = owner.primitives.monotonicMs();
+      port.on('message', (message: FromWorker) => {
+        if (member.worker !== worker) return;
+        this.handle(member, message, resolve, reject);
+      });
+      // The engine says whether the process stays alive.
+      port.unref();
+      worker.unref();
+      worker.on('error', (error) => {
+        member.error = error;
+        reject(this.failure(member, error));
+      });
+      worker.on('exit', (code) => {
+        reject(this.failure(member, member.error ?? new Error(`it ended with code ${code} before it had joined`)));
+        this.handleExit(member, worker, code);
+      });
+    });
+  }
+
+  private failure(member: Member, error: unknown): Error {
+    if (this.isClosing) return new ClosedError('the engine was closed while its workers started');
+    const why = (error as { message?: unknown } | null | undefined)?.message;
+    const text = `worker ${member.part} could not load ${this.settings.module}: ${String(why ?? error)}`;
+    return error instanceof TypeError ? new TypeError(text, { cause: error }) : new Error(text, { cause: error });
+  }
+
+  private handle(member: Member, message: FromWorker, resolve: () => void, reject: (error: unknown) => void): void {
+    switch (message.kind) {
+      case 'loaded': {
+        this.definitions ??= message.definitions;
+        const difference = differenceOf(this.definitions, message.definitions);
+        if (difference !== undefined) {
+          const text = `the workers have different code: ${difference}; a module must export the same in every thread`;
+          member.error = new TypeError(text);
+          reject(member.error);
+          void member.worker?.terminate();
+          return;
+        }
+        this.tell(member, { kind: 'join', settings: { ...this.join, part: member.part } });
+        return;
+      }
+      case 'failed':
+        member.error = decodeFailure(message.error as string);
+        reject(this.failure(member, member.error));
+        void member.worker?.terminate();
+        return;
+      case 'joined':
+        member.incarnation = message.incarnation;
+        resolve();
+        return;
+      case 'caughtUp':
+        if (this.stuck[member.part] !== undefined) return;
+        this.stuck[member.part] = message.stuck;
+        this.unregistered.push(...message.unregistered);
+        if (Object.keys(this.stuck).length === this.members.length) {
+          const stuck = this.stuck.reduce((sum, count) => sum + count, 0);
+          this.owner.handleCaughtUp(stuck, this.unregistered);
+        }
+        return;
+      case 'log':
+        this.owner.logger[message.level](message.message, message.fields as object | undefined);
+        return;
+      case 'closed':
+        return;
+    }
+  }
+
+  private handleExit(member: Member, worker: Worker, exitCode: number): void {
+    if (member.worker !== worker) return;
+    const { owner } = this;
+    const hadJoined = member.incarnation !== 0;
+    member.worker = undefined;
+    member.port?.close();
+    member.port = undefined;
+    if (hadJoined) owner.lose(member.part, member.incarnation);
+    // One that never joined failed the open, unless it is a replacement.
+    if (this.isClosing || (!hadJoined && member.deaths === 0)) return;
+    const livedMs = owner.primitives.monotonicMs() - member.bornMs;
+    member.deaths = livedMs > HEALTHY_MS ? 1 : member.deaths + 1;
+    const restartInMs = member.deaths === 1 ? 0 : Math.min(RESTART_FIRST_MS * 2 ** (member.deaths - 2), RESTART_MAX_MS);
+    const movedShards = member.deaths >= DEATHS_TO_SPREAD ? owner.spread(member.part) : 0;
+    owner.handleLost({ worker: member.part, exitCode, error: member.error, restartInMs, movedShards });
+    const restart = (): void => {
+      if (this.isClosing) return;
+      // Why it fails is told when it has ended.
+      this.spawn(member).catch(() => undefined);
+    };
+    if (restartInMs === 0) restart();
+    else member.timer = owner.primitives.setTimeout(restart, restartInMs);
+  }
+}

@@ -1,0 +1,255 @@
+//! The participants of a group: who is asleep, who has to be woken for what, who is how alive.
+//!
+//! A thread that changes something publishes it and then looks whether its reader sleeps; a reader says that it sleeps
+//! and then looks whether there is something. Between the two stands a fence, so that one of them sees the other.
+
+use super::cell::Token;
+use super::watchdog::Watchdog;
+use crate::record::Lsn;
+use parking_lot::RwLock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+
+/// A participant of a group. 0 is whoever opened it; the parts that run code are those from 1 on, unless there are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(pub u8);
+
+/// The upper bits of a token name the place that asked.
+const TOKEN_BITS: u32 = 24;
+
+impl Place {
+    /// Whoever opened the group.
+    pub const OPENER: Place = Place(0);
+
+    /// The place that chose a token.
+    #[must_use]
+    pub fn of(token: Token) -> Place {
+        Place((token >> TOKEN_BITS) as u8)
+    }
+
+    /// Tokens of the place are this one and those after it, 2^24 of them.
+    #[must_use]
+    pub fn first_token(self) -> Token {
+        u32::from(self.0) << TOKEN_BITS
+    }
+
+    pub(super) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// The right to run the code of a shard: of a place in one of its lives, which is its incarnation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Right {
+    /// Whose it is.
+    pub place: Place,
+    /// Number of the life, from 1; 0: nobody's.
+    pub incarnation: u32,
+}
+
+impl Right {
+    /// Nobody runs the code.
+    pub const NOBODY: Right = Right { place: Place(0), incarnation: 0 };
+
+    pub(super) fn pack(self) -> u64 {
+        u64::from(self.place.0) << 32 | u64::from(self.incarnation)
+    }
+
+    pub(super) fn unpack(packed: u64) -> Right {
+        Right { place: Place((packed >> 32) as u8), incarnation: packed as u32 }
+    }
+}
+
+/// Called from any thread, without a lock.
+pub(super) type Notify = Arc<dyn Fn() + Send + Sync>;
+
+/// One participant, on cache lines of its own.
+#[repr(align(128))]
+pub(super) struct Participant {
+    /// It has nothing to do and waits to be woken.
+    is_armed: AtomicBool,
+    /// It wants to be woken once this is durable; `u64::MAX`: for nothing of the kind.
+    wants: AtomicU64,
+    /// Its present life; 0: it is not there.
+    incarnation: AtomicU32,
+    notify: RwLock<Option<Notify>>,
+    /// What it says about itself while it works.
+    pub(super) pulse: Pulse,
+}
+
+/// Signs of life, written by one thread and read by the watchdog.
+#[repr(align(128))]
+#[derive(Default)]
+pub(super) struct Pulse {
+    pub(super) beats: AtomicU64,
+    /// The run whose code or body it entered last: shard, and index in it.
+    pub(super) entered: AtomicU64,
+    /// The watchdog has found it blocked.
+    pub(super) is_blocked: AtomicBool,
+}
+
+/// All participants.
+pub(super) struct Places {
+    list: Vec<Participant>,
+    lives: AtomicU32,
+    /// Somebody who was woken works, or should.
+    watchdog: Arc<Watchdog>,
+}
+
+impl Places {
+    pub(super) fn new(count: usize, watchdog: Arc<Watchdog>) -> Places {
+        let participant = || Participant {
+            is_armed: AtomicBool::new(false),
+            wants: AtomicU64::new(u64::MAX),
+            incarnation: AtomicU32::new(0),
+            notify: RwLock::new(None),
+            pulse: Pulse::default(),
+        };
+        let list = std::iter::repeat_with(participant).take(count).collect();
+        Places { list, lives: AtomicU32::new(0), watchdog }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn pulse(&self, place: Place) -> &Pulse {
+        &self.list[place.index()].pulse
+    }
+
+    /// Begins a life. `None`: the place has one.
+    pub(super) fn enter(&self, place: Place, notify: Notify) -> Option<Right> {
+        let participant = &self.list[place.index()];
+        let mut slot = participant.notify.write();
+        if participant.incarnation.load(Ordering::Acquire) != 0 {
+            return None;
+        }
+        let incarnation = self.lives.fetch_add(1, Ordering::AcqRel) + 1;
+        *slot = Some(notify);
+        participant.is_armed.store(false, Ordering::Release);
+        participant.pulse.is_blocked.store(false, Ordering::Release);
+        participant.pulse.entered.store(u64::MAX, Ordering::Release);
+        participant.pulse.beats.fetch_add(1, Ordering::AcqRel);
+        participant.incarnation.store(incarnation, Ordering::Release);
+        Some(Right { place, incarnation })
+    }
+
+    /// Ends a life. `false`: it has ended already.
+    pub(super) fn leave(&self, right: Right) -> bool {
+        let participant = &self.list[right.place.index()];
+        let mut slot = participant.notify.write();
+        let has_left =
+            participant.incarnation.compare_exchange(right.incarnation, 0, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if has_left {
+            *slot = None;
+        }
+        has_left
+    }
+
+    /// The present life of a place.
+    pub(super) fn right(&self, place: Place) -> Option<Right> {
+        let incarnation = self.list.get(place.index())?.incarnation.load(Ordering::Acquire);
+        (incarnation != 0).then_some(Right { place, incarnation })
+    }
+
+    /// It works now and needs no waking.
+    pub(super) fn disarm(&self, place: Place) {
+        self.list[place.index()].is_armed.store(false, Ordering::Release);
+    }
+
+    pub(super) fn is_armed(&self, place: Place) -> bool {
+        self.list[place.index()].is_armed.load(Ordering::Acquire)
+    }
+
+    /// It is about to sleep. To be followed by a look at everything that it would have been woken for.
+    pub(super) fn arm(&self, place: Place) {
+        let participant = &self.list[place.index()];
+        participant.wants.store(u64::MAX, Ordering::SeqCst);
+        participant.is_armed.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// It wants to be woken once this is durable, if not for something before it.
+    pub(super) fn want(&self, place: Place, lsn: u64) {
+        self.list[place.index()].wants.fetch_min(lsn, Ordering::SeqCst);
+    }
+
+    /// There is something for a place: wakes it if it sleeps. What there is must have been published.
+    pub(super) fn wake(&self, place: Place) {
+        fence(Ordering::SeqCst);
+        if let Some(participant) = self.list.get(place.index()) {
+            self.rouse(participant);
+        }
+    }
+
+    /// More is durable: wakes who waits for it.
+    pub(super) fn progress(&self, durable: Lsn) {
+        fence(Ordering::SeqCst);
+        for participant in &self.list {
+            if participant.wants.load(Ordering::SeqCst) <= durable.0 {
+                self.rouse(participant);
+            }
+        }
+    }
+
+    /// Wakes everybody who sleeps.
+    pub(super) fn wake_all(&self) {
+        fence(Ordering::SeqCst);
+        for participant in &self.list {
+            self.rouse(participant);
+        }
+    }
+
+    fn rouse(&self, participant: &Participant) {
+        // A look before the swap: a place that works gets no cache line taken away.
+        if participant.is_armed.load(Ordering::SeqCst) && participant.is_armed.swap(false, Ordering::AcqRel) {
+            let notify = participant.notify.read().clone();
+            if let Some(notify) = notify {
+                notify();
+            }
+            self.watchdog.stir();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn a_sleeper_is_woken_once_and_only_for_what_it_wants() {
+        let places = Places::new(2, Arc::new(Watchdog::new()));
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        let count_up = move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        };
+        let right = places.enter(Place(1), Arc::new(count_up)).unwrap();
+        assert!(places.enter(Place(1), Arc::new(|| {})).is_none(), "the place is taken");
+        places.wake(Place(1));
+        assert_eq!(count.load(Ordering::Relaxed), 0, "it does not sleep");
+        places.arm(Place(1));
+        places.want(Place(1), 9);
+        places.progress(Lsn(8));
+        assert_eq!(count.load(Ordering::Relaxed), 0, "that is not durable");
+        places.progress(Lsn(9));
+        places.progress(Lsn(10));
+        places.wake(Place(1));
+        assert_eq!(count.load(Ordering::Relaxed), 1, "once until it sleeps again");
+        assert!(places.leave(right) && !places.leave(right));
+        places.arm(Place(1));
+        places.wake_all();
+        assert_eq!(count.load(Ordering::Relaxed), 1, "nobody is there");
+        let next = places.enter(Place(1), Arc::new(|| {})).unwrap();
+        assert!(next.incarnation > right.incarnation);
+    }
+
+    #[test]
+    fn tokens_name_their_place() {
+        for place in [Place(0), Place(1), Place(255)] {
+            assert_eq!(Place::of(place.first_token()), place);
+            assert_eq!(Place::of(place.first_token() + 0xff_ffff), place);
+        }
+    }
+}
