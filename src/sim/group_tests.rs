@@ -70,6 +70,7 @@ impl Host {
                 }
                 EventKind::Blocked => self.blocked.push((event.a, event.b, event.text)),
                 EventKind::Timeout | EventKind::Notice | EventKind::Failed | EventKind::Offer => {}
+                EventKind::Task | EventKind::TaskAbort | EventKind::TaskNotice => {}
                 EventKind::Ack | EventKind::Reply | EventKind::Refuse | EventKind::Result => {
                     assert_eq!(Place::of(event.a), Place::of(self.engine.first_token()), "it asked for nothing");
                     assert!(self.told.insert(event.a, (event.kind, event.text)).is_none(), "answered twice");
