@@ -409,6 +409,11 @@ impl Group {
         self.ghosts.remove(shard);
     }
 
+    /// Whoever revived runs under a right is gone.
+    pub fn lay_all(&self, holder: Right) {
+        self.ghosts.remove_of(holder);
+    }
+
     /// Whether it is the shard of a revived run.
     #[must_use]
     pub fn is_revived(&self, shard: ShardId) -> bool {
