@@ -55,14 +55,15 @@ test('every call of a client works for runs of any worker', async () => {
     const results = await Promise.all(handles.slice(2).map((handle) => handle.result()));
     const records = [];
     for await (const record of handles[5].history()) records.push(record.kind);
-    const late = await refusal(() => handles[2].query(status));
+    const late = await handles[2].query(status, '!');
+    const missing = await refusal(() => engine.handle('nobody').query(status));
     const unknown = await refusal(() => engine.start({ ...where, name: 'elsewhere' }));
     const useless = await refusal(() => handles[2].signal(go, () => 1));
     const health = await engine.health();
     while (ended.size < 6) await tick();
     await engine.close();
     print({ queried, open8, listed: listed.sort(), why, cancelled, results: results.map((r) => r.value),
-      records: records.length, late, unknown, useless, health });
+      records: records.length, late, missing, unknown, useless, health });
   `);
   expect(told.queried).toEqual(Array(8).fill('waiting?'));
   expect(told.open8).toBe(8);
@@ -71,7 +72,8 @@ test('every call of a client works for runs of any worker', async () => {
   expect(told.cancelled).toMatch(/^CancelledError/);
   expect(told.results).toEqual(['id2', 'id3', 'id4', 'id5', 'id6', 'id7']);
   expect(told.records).toBeGreaterThan(4);
-  expect(told.late).toMatch(/^RunNotFoundError/);
+  expect(told.late).toBe('went!');
+  expect(told.missing).toMatch(/^RunNotFoundError/);
   expect(told.unknown).toMatch(/^UnknownDefinitionError/);
   expect(told.useless).toMatch(/^TypeError.*cannot be recorded/);
   expect(told.health).toEqual({ status: 'ok', problems: [] });

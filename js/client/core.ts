@@ -5,7 +5,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { encode as encodeValue } from '../codec.js';
-import { ClosedError, fromNative, RunNotFoundError } from '../errors.js';
+import { ClosedError, fromNative } from '../errors.js';
 import {
   joinNative,
   openNative,
@@ -22,7 +22,7 @@ import type { WorkflowCode } from '../workflow/run.js';
 import { KeepAlive } from './keep-alive.js';
 import { Listeners } from './listeners.js';
 import { noticeOf } from './notices.js';
-import { askHere, readAnswer } from './asking.js';
+import { askHere, readAnswer, target } from './asking.js';
 import { closed, Requests, type Reader, type Request, type ResultTarget, type Waiting } from './requests.js';
 import { rowsOf, statusName } from './rows.js';
 import type { WorkerSettings } from '../threads/pool.js';
@@ -163,24 +163,10 @@ export class EngineCore implements PumpOwner {
       this.requests.remove(request);
       request.reject(error);
     };
-    let isRevived = false;
     this.pump.queries.ask({
+      ...target(this, id, runId, refuse),
       name,
       input,
-      findSlot: () => {
-        try {
-          return this.native.querySlot(id, runId);
-        } catch (error) {
-          if ((error as { code?: unknown }).code !== 'NOT_FOUND') throw fromNative(error, id);
-        }
-        try {
-          const slot = this.pump.revive(this.native.revive(id, runId));
-          isRevived = true;
-          return slot;
-        } catch (error) {
-          throw fromNative(error, id);
-        }
-      },
       answer: (text, slot) => {
         answer = text;
         try {
@@ -189,14 +175,6 @@ export class EngineCore implements PumpOwner {
           refuse(fromNative(error, id));
         }
       },
-      refuse,
-      miss: () => {
-        const why = isRevived
-          ? 'has ended, and its code does not fit its records any more'
-          : 'has ended, or is stuck, and answers no queries';
-        refuse(new RunNotFoundError(`workflow ${id} ${why}`, { id }));
-      },
-      release: (slot) => this.pump.lay(slot),
     });
     this.pump.wake();
     return request;
@@ -239,7 +217,7 @@ export class EngineCore implements PumpOwner {
     }
     if (kind === NOTICE) return this.notice(b, text);
     if (kind === ASK) {
-      askHere(this, a, b, text);
+      askHere(this, a, text);
       return false;
     }
     if (kind === BLOCKED) return this.onBlocked(a, b === 1, text);

@@ -29,7 +29,8 @@ pub enum EventKind {
     /// To whoever opened the group: a part is blocked, or works again. a: its number, b: 1 blocked, 0 not. Text: for how
     /// long, in ms; id, run id and type of the run that it entered last.
     Blocked = 12,
-    /// Somebody asks the code of a run. a: token of the answer, b: slot. Text: name of the query, input.
+    /// Somebody asks the code of a run. a: token of the answer, b: slot, 2^32 - 1 if the run has ended. Text: name of the
+    /// query, id, run id, input.
     Ask = 13,
     /// A run's code is to validate an update. a: slot, b: number of the offer. Text: name, payload.
     Offer = 14,

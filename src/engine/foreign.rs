@@ -231,6 +231,7 @@ impl ForeignEngine {
 impl Drop for ForeignEngine {
     /// A part whose thread is gone leaves; its runs go on where somebody has its shards.
     fn drop(&mut self) {
+        self.group.lay_all(self.right);
         self.group.leave(self.right);
     }
 }

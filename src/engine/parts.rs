@@ -7,7 +7,7 @@ use super::events::{EventKind, Events, fields};
 use super::foreign::{ForeignEngine, Run};
 use super::host::{Slot, Slots};
 use crate::log::LogState;
-use crate::machine::{Refusal, Target};
+use crate::machine::Target;
 use crate::record::{ShardId, run_id};
 use crate::runtime::{Blocked, Group, Output, Place, Question, ShardCell, Token};
 use std::sync::{Arc, Weak};
@@ -120,19 +120,12 @@ impl ForeignEngine {
             return Err(EngineError::new(ErrorCode::Storage, error.to_string()));
         }
         let (shard, no) = self.target(run)?;
-        self.group.with(shard, |cell, _| {
-            let found = cell.shard.find(Target { id: run.id, run: no });
-            let open = found.and_then(|index| match cell.shard.view(index).status {
-                None => Ok(index),
-                Some(status) => Err(Refusal::Ended(run.id.into(), status)),
-            });
-            match open {
-                Ok(index) => {
-                    cell.questions.insert(token, Question { run: index, name: name.into(), input: input.into() });
-                    cell.asks.push_back(token);
-                }
-                Err(refusal) => refuse(cell, token, &refusal),
+        self.group.with(shard, |cell, _| match cell.shard.find_last(Target { id: run.id, run: no }) {
+            Ok(index) => {
+                cell.questions.insert(token, Question { run: index, name: name.into(), input: input.into() });
+                cell.asks.push_back(token);
             }
+            Err(refusal) => refuse(cell, token, &refusal),
         });
         self.group.stir(shard);
         Ok(())
@@ -190,20 +183,31 @@ impl ForeignEngine {
     }
 }
 
+/// Why a query to a run that somebody has paused has no answer.
+pub(super) fn paused(id: &str) -> String {
+    format!("workflow \"{id}\" is paused and answers no queries; resume it, then ask again")
+}
+
+/// Of a question to a run that has ended: its host may revive it.
+const NO_SLOT: u32 = u32::MAX;
+
 /// Hands questions to the code of their runs, as far as it is here.
 pub(super) fn ask(shard: ShardId, cell: &mut ShardCell, slots: &Slots, events: &mut Events) {
     for token in std::mem::take(&mut cell.asks) {
         let Some(question) = cell.questions.get(&token) else { continue };
         let view = cell.shard.view(question.run);
-        if let Some(slot) = slots.slot(shard, question.run) {
-            let text = fields(&[&question.name, &question.input]);
-            events.push(EventKind::Ask, token, slot.0, text);
+        let slot = slots.slot(shard, question.run);
+        if slot.is_some() || view.status.is_some() {
+            let text = fields(&[&question.name, view.id, &run_id(shard, view.no), &question.input]);
+            events.push(EventKind::Ask, token, slot.map_or(NO_SLOT, |slot| slot.0), text);
             continue;
         }
-        let why = if view.status.is_some() || view.marks.is_stuck {
+        let why = if view.marks.is_stuck {
             let id = run_id(shard, view.no);
-            let text = format!("workflow \"{}\" (run {id}) has ended, or is stuck, and answers no queries", view.id);
+            let text = format!("workflow \"{}\" (run {id}) is stuck, and answers no queries", view.id);
             EngineError::new(ErrorCode::NotFound, text)
+        } else if cell.shard.is_held(question.run) {
+            EngineError::new(ErrorCode::Busy, paused(view.id))
         } else {
             let text = format!("workflow \"{}\" of type \"{}\" has no code here to answer a query", view.id, view.kind);
             EngineError::new(ErrorCode::Unregistered, text)

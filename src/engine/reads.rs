@@ -126,10 +126,9 @@ impl ForeignEngine {
                 ErrorCode::NotFound,
                 format!("workflow \"{}\" has ended and answers no queries", run.id),
             )),
-            (None, _) if self.group.with(shard, |cell, _| cell.shard.is_held(index)) => Err(EngineError::new(
-                ErrorCode::Busy,
-                format!("workflow \"{}\" is paused and answers no queries; resume it, then ask again", run.id),
-            )),
+            (None, _) if self.group.with(shard, |cell, _| cell.shard.is_held(index)) => {
+                Err(EngineError::new(ErrorCode::Busy, super::parts::paused(run.id)))
+            }
             (None, kind) => self.slots.slot(shard, index).ok_or_else(|| {
                 EngineError::new(
                     ErrorCode::Unregistered,

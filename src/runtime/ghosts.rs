@@ -49,6 +49,10 @@ impl Ghosts {
         self.cells.lock().remove(&shard.0);
     }
 
+    pub(super) fn remove_of(&self, holder: Right) {
+        self.cells.lock().retain(|_, cell| cell.holder != holder);
+    }
+
     pub(super) fn has(shard: ShardId) -> bool {
         shard.0 >= FIRST
     }
