@@ -446,13 +446,26 @@ impl Group {
             self.route(&mut cell, effect, outgoing);
         }
         cell.effects = effects;
-        self.gauges[index].read(&cell, is_changed, &self.places);
+        let has_new_answers = self.gauges[index].read(&cell, is_changed, &self.places);
         let holder = cell.holder.place;
         drop(cell);
+        if has_new_answers && self.is_shared() {
+            self.wake_for_answers(index);
+        }
         if is_changed && self.is_shared() {
             self.places.wake(holder);
         }
         result
+    }
+
+    /// What is durable already comes with no flush that would wake those who asked.
+    fn wake_for_answers(&self, shard: usize) {
+        let durable = self.durable().0;
+        for (index, first) in self.gauges[shard].answers.iter().enumerate() {
+            if first.load(Ordering::SeqCst) <= durable {
+                self.places.wake(Place(index as u8));
+            }
+        }
     }
 
     fn route(&self, cell: &mut ShardCell, effect: Effect, outgoing: &mut VecDeque<Message>) {
@@ -737,7 +750,8 @@ impl Gauge {
         self.is_dirty.store(true, Ordering::Release);
     }
 
-    fn read(&self, cell: &ShardCell, is_changed: bool, places: &Places) {
+    /// Returns whether a place waits for something else than before.
+    fn read(&self, cell: &ShardCell, is_changed: bool, places: &Places) -> bool {
         if is_changed {
             self.is_dirty.store(true, Ordering::Release);
         }
@@ -747,14 +761,17 @@ impl Gauge {
         self.open_runs.store(cell.shard.open_count(), Ordering::Relaxed);
         self.last.store(cell.shard.last().0, Ordering::Release);
         self.holder.store(cell.holder.pack(), Ordering::Release);
+        let mut has_new_answers = false;
         for (index, (answer, first)) in self.answers.iter().zip(cell.held.first_by_place()).enumerate() {
             let first = first.map_or(u64::MAX, |lsn| lsn.0);
             // Most work leaves them as they are, and other threads read them.
             if answer.load(Ordering::Relaxed) != first {
                 answer.store(first, Ordering::SeqCst);
                 places.want(Place(index as u8), first);
+                has_new_answers |= first != u64::MAX;
             }
         }
+        has_new_answers
     }
 }
 

@@ -65,8 +65,18 @@ impl Host {
                 }
                 EventKind::Ended => self.bodies.retain(|body| body.slot != slot),
                 EventKind::Ask => {
-                    let id = self.ids[&Slot(event.b)].clone();
-                    self.engine.answer(event.a, &format!("{} of {id}", event.text.split(FIELD).next().unwrap()));
+                    let text: Vec<&str> = event.text.split(FIELD).collect();
+                    let (name, id, run_id) = (text[0], text[1], text[2]);
+                    let mut kind = "";
+                    if event.b == u32::MAX {
+                        kind = "ended ";
+                        let (slot, _) = self.engine.revive(Run { id, run_id }).unwrap();
+                        assert!(self.engine.quiescent(slot).unwrap().is_some(), "it replays");
+                        self.engine.lay(slot);
+                    } else {
+                        assert_eq!(self.ids[&Slot(event.b)], id);
+                    }
+                    self.engine.answer(event.a, &format!("{name} of {kind}{id}"));
                 }
                 EventKind::Blocked => self.blocked.push((event.a, event.b, event.text)),
                 EventKind::Timeout | EventKind::Notice | EventKind::Failed | EventKind::Offer => {}
@@ -321,6 +331,37 @@ fn code_is_asked_wherever_it_runs_and_again_where_it_comes_back() {
     assert_eq!((&client.told[&from_client], &parts[0].told[&from_part]), (&answer, &answer));
     assert!(!client.has(forgotten));
     assert_eq!(client.told[&missing].0, EventKind::Refuse);
+}
+
+#[test]
+fn an_answer_that_rests_on_durable_records_wakes_who_asked_also_about_a_run_that_has_ended() {
+    let effects = Mutex::default();
+    let mut client = client(2, 2);
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&wakes);
+    let mut a = Host::join(&client, 0, move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let mut b = Host::join(&client, 1, || {});
+    let id = id_of(&client, 1, 0);
+    client.start(&id);
+    settle(&mut [&mut client, &mut a, &mut b], &effects);
+    for expected in [format!("status of {id}"), format!("status of ended {id}")] {
+        let token = a.token();
+        a.engine.ask(token, Run { id: &id, run_id: "" }, "status", "").unwrap();
+        while a.engine.idle().1 {
+            a.tick();
+        }
+        let before = wakes.load(Ordering::Relaxed);
+        b.tick();
+        assert_eq!(wakes.load(Ordering::Relaxed), before + 1, "nothing is left to flush that would wake it");
+        a.tick();
+        assert_eq!(a.told[&token], (EventKind::Reply, expected.clone()));
+        if !expected.contains("ended") {
+            client.signal(&id, "end");
+            settle(&mut [&mut client, &mut a, &mut b], &effects);
+        }
+    }
 }
 
 #[test]
