@@ -68,6 +68,31 @@ describe('crashEverywhere', () => {
     expect(crashes).toBeGreaterThan(10);
   });
 
+  test('signals of the script are told from others, and are sent once over all runs of a chain', async () => {
+    const sender = workflow('sums', () => undefined); // only its type matters to a handle
+    const sends = workflow('sends', async (ctx: any, id: string) => {
+      await ctx.handle(sender, id).signal(go, 7);
+    });
+    const sums = workflow('sums', async (ctx: any, { sum, left }: { sum: number; left: number }) => {
+      if (left === 2) await ctx.run(sends, ctx.info.id);
+      const value = await ctx.waitFor(go);
+      return left === 0 ? sum + value : ctx.continueAsNew({ sum: sum + value, left: left - 1 });
+    });
+    const { crashes } = await crashEverywhere(
+      {
+        workflow: sums,
+        input: { sum: 0, left: 2 },
+        signals: [
+          { signal: go, value: 1, at: '1h' },
+          { signal: go, value: 30, at: '2h' },
+        ],
+        options: { ...quiet, workflows: [sends] },
+      },
+      { expect: (outcome) => expect(outcome).toEqual({ status: 'completed', result: 38 }) },
+    );
+    expect(crashes).toBeGreaterThan(20);
+  });
+
   test('a workflow that does not end is told of, and so is bad input', async () => {
     const waits = workflow('waits', (ctx: any) => ctx.waitFor(go));
     await expect(crashEverywhere({ workflow: waits, options: quiet }, { expect: () => undefined })).rejects.toThrow(
@@ -109,6 +134,26 @@ describe('replayOnClose', () => {
     const engine = await testEngine({ workflows: [forks], ...quiet });
     await engine.execute(forks, undefined, { id: 'f' });
     await expect(engine.close()).rejects.toThrow(/'forks' f ended with .*; in a replay .*step "step \d+"/);
+  });
+
+  test('LAW-5: runs begun with a signal, and the last one of a chain, are replayed too', async () => {
+    const once = workflow('once', async (ctx: any) => {
+      await ctx.waitFor(go);
+      drawn += 1;
+      return drawn;
+    });
+    const twice = workflow('twice', async (ctx: any, isLast: boolean) => {
+      drawn += 1;
+      return isLast ? drawn : ctx.continueAsNew(true);
+    });
+    for (const begin of [
+      (engine: any) => engine.signalWithStart(once, { id: 'x', signal: go, value: 1 }),
+      (engine: any) => engine.start(twice, false, { id: 'x' }),
+    ]) {
+      const engine = await testEngine({ workflows: [once, twice], ...quiet, dev: false });
+      await (await begin(engine)).result();
+      await expect(engine.close()).rejects.toThrow(/^1 of 1 runs do not replay to the same end: workflow '\w+' x /);
+    }
   });
 
   test('it can be left out, and says nothing of replaced functions and of runs that are well', async () => {

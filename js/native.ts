@@ -173,6 +173,8 @@ export interface NativeEngine extends PumpVerbs {
   past(): number;
   /** How runs of the past ended by their own code: rows of records before it, type, id, status and payload. */
   pastEnds(): string;
+  /** How many signals of the past, among its first `records`, have dedupe ids that begin with `prefix`. */
+  pastSignals(records: number, prefix: string): number;
   /** How the run of such a row stands now: status and payload; while it has not ended, 0 and why it is stuck. */
   standing(index: number): string;
   /** Opens with the first `count` records of the past, under a virtual clock that stands at `nowMs`. */

@@ -29,6 +29,8 @@ interface Crash {
 }
 
 const ID = 'crash-everywhere';
+/** Signals of the script have dedupe ids that begin so: the workflow may get others. */
+const SCRIPTED = 'scripted-';
 
 /** Runs a workflow with a crash at every place. @returns how many crashes were tried */
 export async function crashEverywhere(
@@ -120,8 +122,9 @@ class Life {
     const signal = script.signals?.[this.signalsSent];
     const signalMs = signal === undefined ? Infinity : this.startedMs + toMs(signal.at ?? 0);
     if (signal !== undefined && signalMs <= engine.now()) {
+      const dedupeId = `${SCRIPTED}${this.signalsSent}`;
       this.signalsSent += 1;
-      this.send(() => engine.handle(script.workflow, ID).signal(signal.signal, signal.value));
+      this.send(() => engine.handle(script.workflow, ID).signal(signal.signal, signal.value, { dedupeId }));
       return;
     }
     const dueMs = engine.nextDue();
@@ -153,18 +156,9 @@ class Life {
   private async crashNow(): Promise<void> {
     const { engine } = this;
     const { kept } = this.crash!;
-    await engine.crashTo(kept);
+    this.signalsSent = await engine.crashTo(kept, SCRIPTED);
     this.crash = null;
-    if ((await this.row()) === null) {
-      this.startedMs = -1;
-      this.signalsSent = 0;
-      return;
-    }
-    let signals = 0;
-    for await (const record of engine.handle(this.script.workflow, ID).history()) {
-      if (record.kind === 'signalReceived') signals += 1;
-    }
-    this.signalsSent = signals;
+    if ((await this.row()) === null) this.startedMs = -1;
   }
 
   private async whyNotOver(): Promise<string> {

@@ -187,17 +187,22 @@ export class TestEngine extends Engine {
     return this.core.pump.runningBodies > 0;
   }
 
-  /** Loses all but so many records, as a kill right after the last of them would, and opens again. @internal */
-  async crashTo(records: number): Promise<void> {
+  /**
+   * Loses all but so many records, as a kill right after the last of them would, and opens again.
+   * @returns how many signals whose dedupe ids begin with `prefix` are left @internal
+   */
+  async crashTo(records: number, prefix: string): Promise<number> {
+    const { native, pump } = this.core;
     this.core.check();
+    pump.drainEvents();
+    native.past();
+    const signals = native.pastSignals(records, prefix);
     await this.whileBusy(async () => {
-      const { native, pump } = this.core;
-      pump.drainEvents();
-      native.past();
       native.rewind(records, this.now());
       this.afterCrash();
       await this.settle();
     });
+    return signals;
   }
 
   /** Opens with the first records of the past and replays; no body runs, no time passes. @internal */

@@ -31,7 +31,8 @@ export async function replayEnds(core: EngineCore, engine: Rewindable, mocked: R
     const [records, type, id, ...end] = row.split(FIELD) as [string, string, string, string];
     const recorded = endOf(end.join(FIELD));
     if (mocked.has(type) || !core.settings.definitions.has(type) || recorded.isLimit) continue;
-    if (++replayed > RUNS_MAX) break;
+    if (replayed === RUNS_MAX) break;
+    replayed += 1;
     await engine.rewind(Number(records), engine.timeOf(Number(records)));
     const { status, text, stuck } = endOf(native.standing(index));
     if (status === recorded.status && text === recorded.text) continue;

@@ -30,6 +30,14 @@ impl Past {
         self.records.is_empty()
     }
 
+    /// How many signals whose dedupe ids begin so are among the first records.
+    #[must_use]
+    pub fn signals(&self, records: usize, prefix: &str) -> usize {
+        let is_meant = |bytes: &[u8]| matches!(Record::decode(bytes), Ok(Record::Signal { dedupe: Some(id), .. }) if id.starts_with(prefix));
+        let first = self.records.iter().take(records);
+        first.filter(|(source, bytes)| matches!(source, Source::Shard(_)) && is_meant(bytes)).count()
+    }
+
     /// The ends that a run's own code came to, in the order of the log.
     #[must_use]
     pub fn ends(&self) -> &[PastEnd] {
@@ -42,7 +50,9 @@ impl Past {
         for (index, (source, bytes)) in records.iter().enumerate() {
             let (Source::Shard(shard), Ok(record)) = (*source, Record::decode(bytes)) else { continue };
             match record {
-                Record::Start { run, new, .. } => {
+                Record::Start { run, new, .. }
+                | Record::SignalledStart { run, new, .. }
+                | Record::Continued { next: run, new, .. } => {
                     names.insert((shard, run), (new.kind.to_owned(), new.id.to_owned()));
                 }
                 Record::Done { run, status, payload, .. }

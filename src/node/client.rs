@@ -190,6 +190,12 @@ fn export_past(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Res
         let past = kept.as_ref().ok_or_else(no_past)?;
         Ok(past.ends().iter().map(PastEnd::row).collect::<Vec<_>>().join(&ROW.to_string()))
     })?;
+    let kept = Rc::clone(&past);
+    export(env, object, "pastSignals", move |call| {
+        let (records, prefix) = (call.get::<u32>(0)?, call.get::<String>(1)?);
+        let kept = kept.borrow();
+        Ok(kept.as_ref().ok_or_else(no_past)?.signals(records as usize, &prefix) as f64)
+    })?;
     let (shared, kept) = (Rc::clone(engine), Rc::clone(&past));
     export(env, object, "standing", move |call| {
         let (index, kept) = (call.get::<u32>(0)?, kept.borrow());

@@ -152,11 +152,11 @@ fn seq(from: &mut Reader<'_>) -> Result<Seq, DecodeError> {
     }
 }
 
-fn small(from: &mut Reader<'_>) -> Result<u32, DecodeError> {
+pub(super) fn small(from: &mut Reader<'_>) -> Result<u32, DecodeError> {
     u32::try_from(from.number()?).map_err(|_| DecodeError::Number)
 }
 
-fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
+pub(super) fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
     match from.byte()? {
         0 => Ok(false),
         1 => Ok(true),
@@ -164,7 +164,7 @@ fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
     }
 }
 
-fn code<T>(from: &mut Reader<'_>, of: impl Fn(u8) -> Option<T>) -> Result<T, DecodeError> {
+pub(super) fn code<T>(from: &mut Reader<'_>, of: impl Fn(u8) -> Option<T>) -> Result<T, DecodeError> {
     let code = from.byte()?;
     of(code).ok_or_else(|| DecodeError::Unknown(u64::from(code)))
 }

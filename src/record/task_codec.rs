@@ -1,6 +1,7 @@
 //! The bytes of the scheduler's records: a kind byte, then the fields in the order of their declaration. Of a task's
 //! options only those are written that differ from the default, after a number whose bits say which.
 
+use super::decode::{code, flag, small};
 use super::tasks::{
     AttemptEnd, CatchUp, Change, Class, Condition, Edge, LimitSpec, LimitUse, Occurrence, OnMiss, Outcome, Overlap,
     Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When,
@@ -437,23 +438,6 @@ fn task(from: &mut Reader<'_>) -> Result<TaskNo, DecodeError> {
         0 => Err(DecodeError::Number),
         number => Ok(TaskNo(number)),
     }
-}
-
-fn small(from: &mut Reader<'_>) -> Result<u32, DecodeError> {
-    u32::try_from(from.number()?).map_err(|_| DecodeError::Number)
-}
-
-fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
-    match from.byte()? {
-        0 => Ok(false),
-        1 => Ok(true),
-        other => Err(DecodeError::Unknown(u64::from(other))),
-    }
-}
-
-fn code<T>(from: &mut Reader<'_>, of: impl Fn(u8) -> Option<T>) -> Result<T, DecodeError> {
-    let code = from.byte()?;
-    of(code).ok_or_else(|| DecodeError::Unknown(u64::from(code)))
 }
 
 fn when<'a, T>(
