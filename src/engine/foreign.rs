@@ -171,7 +171,12 @@ impl ForeignEngine {
     /// Whether ends of runs and stuck runs are told as notices.
     pub fn listen(&mut self, has_listeners: bool) {
         self.has_listeners = has_listeners;
-        self.group.with_tasks(|cell, _| cell.has_listeners = has_listeners);
+        if !self.group.is_present(self.right) {
+            return;
+        }
+        if self.right.place == Place::OPENER {
+            self.group.with_tasks(|cell, _| cell.has_listeners = has_listeners);
+        }
         for shard in self.shard_ids() {
             let place = self.right.place;
             self.group.with(shard, |cell, _| {

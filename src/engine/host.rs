@@ -243,7 +243,7 @@ impl ForeignEngine {
         work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R,
     ) -> Result<R, Halt> {
         if self.right.place != Place::OPENER {
-            self.group.entered(self.right.place, shard, run);
+            self.group.entered(self.right, shard, run);
         }
         self.group.with(shard, |cell, context| {
             if cell.holder != self.right {

@@ -109,7 +109,7 @@ impl ForeignEngine {
     pub fn entering(&self, slot: Slot) {
         self.group.awake(self.right);
         if let Some((shard, run)) = self.slots.place(slot) {
-            self.group.entered(self.right.place, shard, run);
+            self.group.entered(self.right, shard, run);
         }
     }
 

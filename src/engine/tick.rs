@@ -34,6 +34,10 @@ impl ForeignEngine {
     /// Whether a tick would find something.
     #[must_use]
     pub fn has_work(&self) -> bool {
+        if !self.group.is_present(self.right) {
+            // The answers in its place are for whoever has it now.
+            return self.rights_version != self.group.rights_version();
+        }
         let has_failed = !self.has_failed && matches!(self.group.log_state(), LogState::Poisoned(_));
         let is_opener = self.right.place == Place::OPENER;
         has_failed
@@ -75,6 +79,9 @@ impl ForeignEngine {
         self.group.awake(self.right);
         self.check_health(events);
         self.drop_lost(events);
+        if !self.group.is_present(self.right) {
+            return false;
+        }
         self.report_blocked(events);
         let count = usize::from(self.group.shard_count());
         let mut has_more = false;

@@ -223,11 +223,11 @@ impl Group {
             machine.set_limits(limits);
         }
         let log = Arc::new(log);
-        let has_rest = !is_memory && matches!(clock, Clock::System);
+        let is_real = matches!(clock, Clock::System);
         let places = usize::from(workers) + 1;
         let parts = Parts::new(count, workers);
         let group = Group {
-            flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory, has_rest)),
+            flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory, is_real)),
             gauges: machines.iter().map(|_| Gauge::new(places)).collect(),
             opened: Opened {
                 is_new: opened.created,

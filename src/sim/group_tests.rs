@@ -258,6 +258,42 @@ fn what_a_lost_incarnation_says_changes_nothing_law_7() {
 }
 
 #[test]
+fn a_thread_that_was_replaced_takes_no_answer_and_no_wake_from_who_has_its_place_law_1() {
+    let mut client = client(2, 2);
+    let mut lost = Host::join(&client, 0, || {});
+    assert!(client.engine.lose(0, lost.engine.incarnation()));
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&wakes);
+    let mut next = Host::join(&client, 0, move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let id = id_of(&client, 1, 0);
+    let result = next.start(&id);
+    let start = result - 1;
+    next.engine.group().flush();
+    // Answers of that place are durable: they are not this thread's, and it has nothing to do.
+    lost.engine.listen(true);
+    lost.engine.forget(start);
+    assert_eq!(lost.engine.idle().1, lost.engine.has_work());
+    lost.tick();
+    assert!(lost.told.is_empty() && !lost.engine.has_work());
+    next.tick();
+    assert!(next.has(start));
+    // Whoever has the place sleeps: what the other one does wakes nobody, and keeps nobody from being woken.
+    while next.engine.idle().1 {
+        next.tick();
+    }
+    lost.tick();
+    lost.engine.idle();
+    assert_eq!(wakes.load(Ordering::Relaxed), 0);
+    client.engine.terminate(1, Run { id: &id, run_id: "" }, "", None).unwrap();
+    client.engine.group().flush();
+    assert_eq!(wakes.load(Ordering::Relaxed), 1);
+    next.tick();
+    assert!(next.has(result));
+}
+
+#[test]
 fn a_step_that_kills_its_thread_is_counted_from_the_second_loss_on_law_7() {
     let mut client = client(1, 1);
     let mut numbers = Vec::new();

@@ -130,6 +130,19 @@ impl Oracle {
         Ok(())
     }
 
+    /// The code of a run was asked how much it has been handed: an answer that rests on all of that.
+    pub(super) fn queried(&mut self, answer: &str) -> Result<(), String> {
+        let Some((key, position)) = answer
+            .split_once(' ')
+            .and_then(|(key, position)| Some((key.parse::<usize>().ok()?, position.parse::<usize>().ok()?)))
+        else {
+            return Ok(());
+        };
+        let newest = self.runs[key].trace[..position].iter().map(|entry| entry.lsn).max();
+        self.rests(newest.unwrap_or(Lsn::NONE), "LAW-1: a query was answered");
+        Ok(())
+    }
+
     fn rests(&mut self, lsn: Lsn, what: &'static str) {
         if lsn > self.outside.0 {
             self.outside = (lsn, what);
