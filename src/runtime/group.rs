@@ -446,14 +446,16 @@ impl Group {
             self.route(&mut cell, effect, outgoing);
         }
         cell.effects = effects;
-        let has_new_answers = self.gauges[index].read(&cell, is_changed, &self.places);
+        let news = self.gauges[index].read(&cell, is_changed, &self.places);
         let holder = cell.holder.place;
         drop(cell);
-        if has_new_answers && self.is_shared() {
-            self.wake_for_answers(index);
-        }
-        if is_changed && self.is_shared() {
-            self.places.wake(holder);
+        if self.is_shared() {
+            if news.for_askers {
+                self.wake_for_answers(index);
+            }
+            if is_changed || (news.for_holder && self.gauges[index].wanted.load(Ordering::SeqCst) <= self.durable().0) {
+                self.places.wake(holder);
+            }
         }
         result
     }
@@ -732,6 +734,13 @@ impl Drop for Group {
     }
 }
 
+/// Something is held back that was not, for the code of a shard or for who asked it.
+#[derive(Clone, Copy, Default)]
+struct News {
+    for_holder: bool,
+    for_askers: bool,
+}
+
 impl Gauge {
     fn new(places: usize) -> Self {
         Gauge {
@@ -750,28 +759,33 @@ impl Gauge {
         self.is_dirty.store(true, Ordering::Release);
     }
 
-    /// Returns whether a place waits for something else than before.
-    fn read(&self, cell: &ShardCell, is_changed: bool, places: &Places) -> bool {
+    /// Returns who waits for something else than before.
+    fn read(&self, cell: &ShardCell, is_changed: bool, places: &Places) -> News {
         if is_changed {
             self.is_dirty.store(true, Ordering::Release);
         }
-        self.wanted.store(cell.held.first().map_or(u64::MAX, |lsn| lsn.0), Ordering::Release);
+        let mut news = News::default();
+        let wanted = cell.held.first().map_or(u64::MAX, |lsn| lsn.0);
+        if self.wanted.load(Ordering::Relaxed) != wanted {
+            self.wanted.store(wanted, Ordering::SeqCst);
+            places.want(cell.holder.place, wanted);
+            news.for_holder = wanted != u64::MAX;
+        }
         let due_ms = [cell.shard.next_due_ms(), cell.resends.due_ms()].into_iter().flatten().min();
         self.due_ms.store(due_ms.unwrap_or(i64::MAX), Ordering::Release);
         self.open_runs.store(cell.shard.open_count(), Ordering::Relaxed);
         self.last.store(cell.shard.last().0, Ordering::Release);
         self.holder.store(cell.holder.pack(), Ordering::Release);
-        let mut has_new_answers = false;
         for (index, (answer, first)) in self.answers.iter().zip(cell.held.first_by_place()).enumerate() {
             let first = first.map_or(u64::MAX, |lsn| lsn.0);
             // Most work leaves them as they are, and other threads read them.
             if answer.load(Ordering::Relaxed) != first {
                 answer.store(first, Ordering::SeqCst);
                 places.want(Place(index as u8), first);
-                has_new_answers |= first != u64::MAX;
+                news.for_askers |= first != u64::MAX;
             }
         }
-        has_new_answers
+        news
     }
 }
 

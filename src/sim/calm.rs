@@ -6,7 +6,7 @@ use super::host::Broken;
 use super::oracle::latest;
 use super::program::SIGNALS;
 use super::world::World;
-use crate::engine::{ForeignEngine, Run};
+use crate::engine::{ForeignEngine, Place, Run};
 use crate::log::LogState;
 use crate::record::ShardId;
 
@@ -77,6 +77,8 @@ impl World {
     /// Runs until nothing moves and nothing will fall due. Threads that have nothing to do sleep until they are woken:
     /// one that sleeps and has work was not.
     fn settle(&mut self) -> Result<(), Broken> {
+        // What a full disk had left waiting comes first, as on a host that tries again by itself.
+        self.flush();
         self.process().threads_mut().for_each(|thread| thread.rouse());
         for _ in 0..20_000 {
             let mut has_moved = false;
@@ -87,10 +89,9 @@ impl World {
             if has_moved {
                 continue;
             }
-            for thread in self.process().threads() {
-                if thread.engine.has_work() {
-                    return Err("LAW-8: a thread sleeps and nobody wakes it, though it has work".into());
-                }
+            if let Some(thread) = self.process().threads().find(|thread| thread.engine.has_work()) {
+                let place = Place::of(thread.engine.first_token()).0;
+                return Err(format!("LAW-8: thread {place} sleeps and nobody wakes it, though it has work"));
             }
             let engine = self.engine();
             if engine.durable() < engine.group().last() {
@@ -113,7 +114,7 @@ impl World {
             return Ok(false);
         }
         self.tick(index)?;
-        while self.turn_of(index)? || self.body_of(index)? {}
+        while self.turn_of(index)? || self.body_of(index)? || self.process().thread(index).decide_offers() {}
         self.idle(index);
         Ok(true)
     }
@@ -148,8 +149,8 @@ impl World {
             Ask::Update { id, .. } => !latest_is_held(engine, id),
             Ask::Start { .. } | Ask::Fact(..) | Ask::Query | Ask::Any => true,
         };
-        if asks.values().any(waits_for_nobody) {
-            return Err("LAW-1: a client was never answered".into());
+        if let Some((token, ask)) = asks.iter().find(|(_, ask)| waits_for_nobody(ask)) {
+            return Err(format!("LAW-1: the client of request {token:x} was never answered: {ask:?}"));
         }
         oracle.check(engine)
     }

@@ -10,6 +10,7 @@ use crate::log::LogState;
 use std::collections::BTreeMap;
 
 /// What a client waits for.
+#[derive(Debug)]
 pub(super) enum Ask {
     /// A start, perhaps with a signal.
     Start {

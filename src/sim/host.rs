@@ -6,7 +6,9 @@ use super::journal::recorded_at;
 use super::oracle::{Entry, Oracle};
 use super::program::{Plan, Program};
 use super::rng::mix;
-use crate::engine::{Accepted, Delivery, DeliveryKind, Event, EventKind, FIELD, ForeignEngine, Halt, Slot};
+use crate::engine::{
+    Accepted, Delivery, DeliveryKind, Event, EventKind, Explanation, FIELD, ForeignEngine, Halt, Slot,
+};
 use crate::machine::{RunIx, Target};
 use crate::record::{Seq, ShardId, Status, parse_run_id};
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,7 +139,7 @@ impl Host {
     /// One turn of a run. `false`: there was nothing to hand it.
     pub(super) fn turn(&mut self, engine: &mut ForeignEngine, oracle: &mut Oracle, slot: Slot) -> Result<bool, Broken> {
         let taken = self.codes.get_mut(&slot).and_then(|code| code.taken.take());
-        if taken.is_some() && is_over(engine, self.codes[&slot].place) {
+        if taken.is_some() && is_gone(engine, self.codes[&slot].place) {
             // The code would go on to its next verb, and no further.
             self.drop_code(slot);
             return Ok(false);
@@ -187,9 +189,10 @@ impl Host {
         }
     }
 
-    /// Updates are accepted or refused between turns, by code that is at rest. Some are refused.
-    pub(super) fn decide_offers(&mut self, engine: &mut ForeignEngine) {
+    /// Updates are accepted or refused between turns, by code that is at rest. Some are refused. `true`: some were decided.
+    pub(super) fn decide_offers(&mut self, engine: &mut ForeignEngine) -> bool {
         let due = std::mem::take(&mut self.offers);
+        let count = due.len();
         for (slot, number) in due {
             let Some(code) = self.codes.get(&slot) else { continue };
             if !code.is_at_rest {
@@ -200,6 +203,7 @@ impl Host {
                 self.offers.push((slot, number));
             }
         }
+        self.offers.len() < count
     }
 
     /// A run may end at any time by somebody else; a program that is the same never mismatches.
@@ -271,6 +275,11 @@ impl Host {
     }
 }
 
-fn is_over(engine: &ForeignEngine, (shard, run): (ShardId, RunIx)) -> bool {
-    engine.group().with(shard, |cell, _| cell.shard.outcome(run).is_some())
+/// The run has ended, or somebody has paused it and may have resumed it: its code is in memory no more, though the host has
+/// not been told so yet.
+fn is_gone(engine: &ForeignEngine, (shard, run): (ShardId, RunIx)) -> bool {
+    engine.group().with(shard, |cell, _| {
+        let is_absent = matches!(cell.shard.explain(run), Explanation::Ended(_) | Explanation::Absent);
+        is_absent || cell.shard.is_held(run)
+    })
 }

@@ -32,6 +32,10 @@ impl Thread {
         self.bell.load(Ordering::Relaxed) || due_ms.is_some_and(|due_ms| due_ms <= now_ms)
     }
 
+    pub(super) fn decide_offers(&mut self) -> bool {
+        self.host.decide_offers(&mut self.engine)
+    }
+
     /// Writes what it waits for, or sleeps until it is woken.
     pub(super) fn idle(&mut self, now_ms: i64) {
         self.bell.store(false, Ordering::Relaxed);
