@@ -121,6 +121,14 @@ impl ForeignEngine {
         }
         let (shard, no) = self.target(run)?;
         self.group.with(shard, |cell, _| match cell.shard.find_last(Target { id: run.id, run: no }) {
+            Ok(_) if cell.questions.len() >= QUESTIONS_MAX => {
+                let text = format!(
+                    "{QUESTIONS_MAX} queries wait for the code of runs beside workflow \"{}\"; wait for some of them, or see \
+                     in health() whether their worker is blocked",
+                    run.id
+                );
+                cell.held.hold(cell.shard.last(), Output::Refuse(token, fields(&[ErrorCode::Busy.text(), &text])));
+            }
             Ok(index) => {
                 cell.questions.insert(token, Question { run: index, name: name.into(), input: input.into() });
                 cell.asks.push_back(token);
@@ -187,6 +195,9 @@ impl ForeignEngine {
 pub(super) fn paused(id: &str) -> String {
     format!("workflow \"{id}\" is paused and answers no queries; resume it, then ask again")
 }
+
+/// Questions that may wait for the code of one shard's runs.
+const QUESTIONS_MAX: usize = 1_000;
 
 /// Of a question to a run that has ended: its host may revive it.
 const NO_SLOT: u32 = u32::MAX;

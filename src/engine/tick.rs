@@ -152,7 +152,7 @@ impl ForeignEngine {
                 return;
             }
             while events.len() < EVENTS_MAX {
-                let Some(event) = cell.events.pop_front() else { break };
+                let Some(event) = cell.next_event() else { break };
                 translate(shard, cell, event, slots, events);
             }
             while events.len() < EVENTS_MAX {

@@ -3,123 +3,21 @@
 use super::cell::{HostEvent, Output, ShardCell};
 use super::clock::Clock;
 use super::flusher::{FlushMode, Flusher};
+use super::gauge::Gauge;
 use super::ghosts::Ghosts;
+use super::opening::{GroupError, GroupOptions, Opened, Relay, SETTINGS, SHARDS_MAX, read_settings, settings};
 use super::parts::{Parts, WORKERS_MAX};
 use super::places::{Place, Places, Right};
 use super::resend::RESEND_BATCH;
 use super::tasks::{TaskCell, TaskWork, Tasks};
-use crate::log::{Log, LogError, LogOptions, LogState, Storage};
-use crate::machine::{Effect, Limits, Message, Shard, Sink, Work};
+use crate::log::{Log, LogError, LogState};
+use crate::machine::{Effect, Message, Shard, Sink, Work};
 use crate::record::{Lsn, ShardId, Source};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// How a directory is opened.
-pub struct GroupOptions {
-    /// Where the log lives.
-    pub storage: Arc<dyn Storage>,
-    /// How the log is laid out.
-    pub log: LogOptions,
-    /// Shards of a new directory. An existing one keeps its own count.
-    pub shards: u16,
-    /// Threads that run the code of its shards, besides whoever opens it; 0: the opener runs it itself.
-    pub workers: u16,
-    /// With fewer shards than workers there are only so many workers, instead of an error.
-    pub may_clamp_workers: bool,
-    /// Where the time comes from.
-    pub clock: Clock,
-    /// Where the log is written; `None`: chosen from the cores.
-    pub flush: Option<FlushMode>,
-    /// The storage needs no waiting: it is memory.
-    pub is_memory: bool,
-    /// How large is what may be recorded.
-    pub limits: Limits,
-    /// Carries messages to shards of other processes.
-    pub relay: Option<Arc<dyn Relay>>,
-    /// Queues and limits of tasks.
-    pub tasks: crate::scheduler::Config,
-}
-
-/// Carries messages to shards that are not in this process. May drop and repeat them, never reorder those of one
-/// sender to one receiver.
-pub trait Relay: Send + Sync {
-    /// Whether a shard is elsewhere.
-    fn is_remote(&self, shard: ShardId) -> bool;
-    /// Takes a message whose sender's record is durable.
-    fn send(&self, message: &Message);
-    /// Takes word that a message from a shard elsewhere, and every earlier one of that sender to that receiver, has a
-    /// durable record here: for [`Group::acknowledge`] there.
-    fn acknowledge(&self, sender: ShardId, receiver: ShardId, number: u64);
-}
-
-/// What opening found.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Opened {
-    /// The directory was new.
-    pub is_new: bool,
-    /// The last close was orderly.
-    pub is_clean: bool,
-    /// Records read.
-    pub records: u64,
-    /// Bytes of an unfinished write that were put aside.
-    pub torn_bytes: u64,
-    /// Runs that have not ended.
-    pub open_runs: usize,
-}
-
-/// Why a directory cannot be opened.
-#[derive(Debug)]
-pub enum GroupError {
-    /// The log's own reason.
-    Log(LogError),
-    /// A record cannot be understood.
-    Record(Lsn, String),
-    /// The directory belongs to another shard count, or the count is out of range.
-    Shards(String),
-    /// Queues or limits are defined as they cannot be.
-    Tasks(crate::scheduler::ConfigError),
-}
-
-impl fmt::Display for GroupError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GroupError::Log(error) => error.fmt(formatter),
-            GroupError::Record(lsn, text) => write!(formatter, "record {lsn} cannot be understood: {text}"),
-            GroupError::Shards(text) => formatter.write_str(text),
-            GroupError::Tasks(error) => error.fmt(formatter),
-        }
-    }
-}
-
-impl std::error::Error for GroupError {}
-
-impl From<LogError> for GroupError {
-    fn from(error: LogError) -> Self {
-        GroupError::Log(error)
-    }
-}
-
-/// What other threads and ticks look at without the shard's lock.
-#[repr(align(128))]
-pub(super) struct Gauge {
-    /// It has events, loads or releasable outputs that a tick has not seen.
-    is_dirty: AtomicBool,
-    /// The LSN that the first output for its code waits for; `u64::MAX`: none.
-    wanted: AtomicU64,
-    /// When something falls due, in ms since 1970; `i64::MAX`: never.
-    pub(super) due_ms: AtomicI64,
-    open_runs: AtomicUsize,
-    /// Its newest record.
-    pub(super) last: AtomicU64,
-    /// Who may run its code; the truth is in the cell.
-    pub(super) holder: AtomicU64,
-    /// By place: what the first answer for it waits for; `u64::MAX`: there is none.
-    pub(super) answers: Box<[AtomicU64]>,
-}
 
 /// The group.
 pub struct Group {
@@ -473,7 +371,7 @@ impl Group {
     fn route(&self, cell: &mut ShardCell, effect: Effect, outgoing: &mut VecDeque<Message>) {
         match effect {
             Effect::Load(run) => cell.to_load.push_back(run),
-            Effect::Wake(run) => cell.events.push_back(HostEvent::Wake(run)),
+            Effect::Wake(run) => cell.wake(run),
             Effect::Attempt { run, seq, gate } => cell.held.hold(gate, Output::Attempt(run, seq, gate)),
             Effect::Overdue { run, seq, lease, is_timeout } => {
                 cell.events.push_back(HostEvent::Overdue(run, seq, lease, is_timeout));
@@ -733,87 +631,3 @@ impl Drop for Group {
         self.abandon();
     }
 }
-
-/// Something is held back that was not, for the code of a shard or for who asked it.
-#[derive(Clone, Copy, Default)]
-struct News {
-    for_holder: bool,
-    for_askers: bool,
-}
-
-impl Gauge {
-    fn new(places: usize) -> Self {
-        Gauge {
-            is_dirty: AtomicBool::new(true),
-            wanted: AtomicU64::new(u64::MAX),
-            due_ms: AtomicI64::new(i64::MAX),
-            open_runs: AtomicUsize::new(0),
-            last: AtomicU64::new(0),
-            holder: AtomicU64::new(Right::NOBODY.pack()),
-            answers: (0..places).map(|_| AtomicU64::new(u64::MAX)).collect(),
-        }
-    }
-
-    /// A tick is to visit it.
-    pub(super) fn stir(&self) {
-        self.is_dirty.store(true, Ordering::Release);
-    }
-
-    /// Returns who waits for something else than before.
-    fn read(&self, cell: &ShardCell, is_changed: bool, places: &Places) -> News {
-        if is_changed {
-            self.is_dirty.store(true, Ordering::Release);
-        }
-        let mut news = News::default();
-        let wanted = cell.held.first().map_or(u64::MAX, |lsn| lsn.0);
-        if self.wanted.load(Ordering::Relaxed) != wanted {
-            self.wanted.store(wanted, Ordering::SeqCst);
-            places.want(cell.holder.place, wanted);
-            news.for_holder = wanted != u64::MAX;
-        }
-        let due_ms = [cell.shard.next_due_ms(), cell.resends.due_ms()].into_iter().flatten().min();
-        self.due_ms.store(due_ms.unwrap_or(i64::MAX), Ordering::Release);
-        self.open_runs.store(cell.shard.open_count(), Ordering::Relaxed);
-        self.last.store(cell.shard.last().0, Ordering::Release);
-        self.holder.store(cell.holder.pack(), Ordering::Release);
-        for (index, (answer, first)) in self.answers.iter().zip(cell.held.first_by_place()).enumerate() {
-            let first = first.map_or(u64::MAX, |lsn| lsn.0);
-            // Most work leaves them as they are, and other threads read them.
-            if answer.load(Ordering::Relaxed) != first {
-                answer.store(first, Ordering::SeqCst);
-                places.want(Place(index as u8), first);
-                news.for_askers |= first != u64::MAX;
-            }
-        }
-        news
-    }
-}
-
-/// A directory has at most so many shards.
-const SHARDS_MAX: u16 = 1_024;
-
-/// The first record of a directory: its shard count, as a record of the scheduler's source.
-fn settings(shard_count: u16) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut writer = crate::record::Writer::new(&mut bytes);
-    writer.byte(SETTINGS);
-    writer.number(u64::from(shard_count));
-    bytes
-}
-
-fn read_settings(bytes: &[u8]) -> Result<u16, String> {
-    let mut reader = crate::record::Reader::new(bytes);
-    let count = (|| {
-        let kind = reader.byte()?;
-        let count = reader.number()?;
-        Ok::<_, crate::record::DecodeError>((kind, count))
-    })()
-    .map_err(|error| error.to_string())?;
-    match count {
-        (SETTINGS, count) if (1..=u64::from(SHARDS_MAX)).contains(&count) => Ok(count as u16),
-        (kind, count) => Err(format!("settings of kind {kind} with {count} shards")),
-    }
-}
-
-/// Kind of the settings record.
-const SETTINGS: u8 = 1;

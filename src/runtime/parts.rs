@@ -160,8 +160,10 @@ impl Group {
         });
         self.gauges[usize::from(shard.0)].stir();
         self.parts.version.fetch_add(1, Ordering::AcqRel);
-        self.places.wake(former.place);
-        self.places.wake(right.place);
+        if !cfg!(fusee_mutant = "handover_unannounced") {
+            self.places.wake(former.place);
+            self.places.wake(right.place);
+        }
     }
 
     /// Has everybody woken who waits for the disk, whoever drives it.

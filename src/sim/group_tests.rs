@@ -370,6 +370,55 @@ fn code_is_asked_wherever_it_runs_and_again_where_it_comes_back() {
 }
 
 #[test]
+fn what_waits_for_a_thread_that_does_not_come_is_bounded() {
+    let effects = Mutex::default();
+    let mut client = client(1, 1);
+    let mut part = Host::join(&client, 0, || {});
+    client.start("a");
+    settle(&mut [&mut client, &mut part], &effects);
+    // A run that waits is woken once, however many signals come.
+    client.signal("a", "x");
+    client.signal("a", "y");
+    client.signal("a", "z");
+    let waiting = client.engine.group().with(ShardId(0), |cell, _| cell.events.len());
+    assert_eq!(waiting, 1);
+    let run = Run { id: "a", run_id: "" };
+    let tokens: Vec<Token> = (0..1_001).map(|_| client.token()).collect();
+    for token in &tokens {
+        client.engine.ask(*token, run, "status", "").unwrap();
+    }
+    client.engine.group().flush();
+    client.tick();
+    let (last, rest) = tokens.split_last().unwrap();
+    assert!(rest.iter().all(|token| !client.has(*token)), "they wait");
+    let (kind, text) = &client.told[last];
+    assert!(*kind == EventKind::Refuse && text.contains("1000 queries"), "{text}");
+}
+
+#[test]
+fn a_sleeping_part_is_woken_for_a_receipt_of_a_message_law_3() {
+    let mut client = client(2, 2);
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&wakes);
+    let mut part = Host::join(&client, 1, move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    while part.engine.idle().1 {
+        part.tick();
+    }
+    // Held for the shard's host until it is durable, with nothing else for it.
+    client.engine.group().with(ShardId(1), |cell, _| {
+        let lsn = Lsn(client.engine.group().last().0);
+        cell.held.hold(lsn, crate::runtime::Output::Applied { sender: ShardId(0), number: 0 });
+    });
+    assert_eq!(wakes.load(Ordering::Relaxed), 1);
+    assert!(part.engine.has_work());
+    part.tick();
+    assert!(!part.engine.has_work());
+    client.tick();
+}
+
+#[test]
 fn an_answer_that_rests_on_durable_records_wakes_who_asked_also_about_a_run_that_has_ended() {
     let effects = Mutex::default();
     let mut client = client(2, 2);
