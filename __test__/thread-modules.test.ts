@@ -58,7 +58,9 @@ test('a debugger may be attached: the workers run as without it', () => {
 
 test('node --watch runs a program with workers, and runs it again when it has changed', async () => {
   const file = program();
-  const watching = spawn(process.execPath, ['--watch', file, join(folder, 'data')], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const watching = spawn(process.execPath, ['--watch', file, join(folder, 'data')], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   try {
     await outputOf(watching, (out) => answers(out).length === 1);
     appendFileSync(file, '\n// It is another file now.\n');

@@ -76,7 +76,14 @@ async function live(first, cycles) {
       await engine.close({ grace: 0 });
       sums.closed += 1;
       engine = await enter(place);
-      await Promise.all(ids.map((id) => engine.handle(work, id).signal(go, id).catch(() => undefined)));
+      await Promise.all(
+        ids.map((id) =>
+          engine
+            .handle(work, id)
+            .signal(go, id)
+            .catch(() => undefined),
+        ),
+      );
       await allEnd(engine, ids);
       continue;
     }

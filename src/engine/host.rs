@@ -85,6 +85,11 @@ impl Slots {
         self.by_run[usize::from(shard.0)].get(run.0 as usize).copied().flatten()
     }
 
+    /// Whether runs of a shard have slots.
+    pub(super) fn has_any(&self, shard: ShardId) -> bool {
+        self.by_run[usize::from(shard.0)].iter().any(Option::is_some)
+    }
+
     /// The slots of a shard's runs.
     pub(super) fn of_shard(&self, shard: ShardId) -> Vec<Slot> {
         self.by_run[usize::from(shard.0)].iter().copied().flatten().collect()

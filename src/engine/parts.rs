@@ -160,6 +160,12 @@ impl ForeignEngine {
         blocked.chain(absent).collect()
     }
 
+    /// Whether it has code of shards that are another's to run now.
+    pub(super) fn has_lost_code(&self) -> bool {
+        self.rights_version != self.group.rights_version()
+            && self.shard_ids().any(|shard| !self.owns(shard) && self.slots.has_any(shard))
+    }
+
     /// Drops the code of shards that are another's to run now.
     pub(super) fn drop_lost(&mut self, events: &mut Events) {
         let version = self.group.rights_version();

@@ -36,12 +36,12 @@ impl ForeignEngine {
     pub fn has_work(&self) -> bool {
         if !self.group.is_present(self.right) {
             // The answers in its place are for whoever has it now.
-            return self.rights_version != self.group.rights_version();
+            return self.has_lost_code();
         }
         let has_failed = !self.has_failed && matches!(self.group.log_state(), LogState::Poisoned(_));
         let is_opener = self.right.place == Place::OPENER;
         has_failed
-            || self.rights_version != self.group.rights_version()
+            || self.has_lost_code()
             || (is_opener && self.group.has_blocked_reports())
             || self.shard_ids().any(|shard| self.has_news(shard))
             || self.tasks_need_tick()

@@ -30,6 +30,11 @@ impl World {
                 break;
             }
             self.help(round)?;
+            // Rights change hands while others sleep.
+            if self.engine().workers() > 0 && self.rng.one_in(2) {
+                self.unrest()?;
+                self.man_all()?;
+            }
             self.settle()?;
         }
         let open = self.engine().group().open_runs();
@@ -79,7 +84,6 @@ impl World {
     fn settle(&mut self) -> Result<(), Broken> {
         // What a full disk had left waiting comes first, as on a host that tries again by itself.
         self.flush();
-        self.process().threads_mut().for_each(|thread| thread.rouse());
         for _ in 0..20_000 {
             let mut has_moved = false;
             for index in self.process().present() {
@@ -162,6 +166,7 @@ impl World {
             let calm = |error| format!("LAW-9: the disk is fine, it says {error}");
             let present = self.process().present();
             let thread = *self.rng.pick(&present);
+            self.process().thread(thread).rouse();
             let token = self.process().thread(thread).tokens();
             self.process().thread(thread).engine.resume(token, run, None).map_err(calm)?;
             if round >= 5 {

@@ -39,6 +39,7 @@ impl World {
     pub(super) fn client(&mut self) -> Result<(), Broken> {
         let present = self.process().present();
         let thread = *self.rng.pick(&present);
+        self.process().thread(thread).rouse();
         let token = self.process().thread(thread).tokens();
         self.number += 1;
         let number = self.number;

@@ -185,7 +185,9 @@ impl World {
             98 => {
                 let index = self.some_thread();
                 let World { process, oracle, .. } = self;
-                let Thread { engine, host, .. } = process.as_mut().expect("it is open").thread(index);
+                let thread = process.as_mut().expect("it is open").thread(index);
+                thread.rouse();
+                let Thread { engine, host, .. } = thread;
                 host.late_body(engine, oracle).map(drop)
             }
             _ if self.rng.one_in(3) => self.close(),
@@ -246,7 +248,9 @@ impl World {
 
     pub(super) fn tick(&mut self, index: usize) -> Result<(), Broken> {
         let World { process, oracle, asks, trace, now_ms, .. } = self;
-        let Thread { engine, host, events, .. } = process.as_mut().expect("it is open").thread(index);
+        let thread = process.as_mut().expect("it is open").thread(index);
+        thread.rouse();
+        let Thread { engine, host, events, .. } = thread;
         engine.tick(events);
         let mut told = Ok(());
         for event in events.drain() {
@@ -269,7 +273,9 @@ impl World {
     /// `false`: no code of the thread has anything to do.
     pub(super) fn turn_of(&mut self, index: usize) -> Result<bool, Broken> {
         let World { process, oracle, rng, .. } = self;
-        let Thread { engine, host, .. } = process.as_mut().expect("it is open").thread(index);
+        let thread = process.as_mut().expect("it is open").thread(index);
+        thread.rouse();
+        let Thread { engine, host, .. } = thread;
         let runnable = host.runnable();
         if runnable.is_empty() {
             return Ok(false);
@@ -285,7 +291,9 @@ impl World {
     /// `false`: no body of the thread can begin or end.
     pub(super) fn body_of(&mut self, index: usize) -> Result<bool, Broken> {
         let World { process, oracle, rng, trace, report, now_ms, .. } = self;
-        let Thread { engine, host, .. } = process.as_mut().expect("it is open").thread(index);
+        let thread = process.as_mut().expect("it is open").thread(index);
+        thread.rouse();
+        let Thread { engine, host, .. } = thread;
         let ready = host.ready_bodies(engine, *now_ms);
         if ready.is_empty() {
             return Ok(false);
