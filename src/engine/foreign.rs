@@ -40,6 +40,8 @@ pub struct ForeignEngine {
     pub(super) has_failed: bool,
     /// The rights that its slots were looked through for.
     pub(super) rights_version: u64,
+    /// By shard: its handovers when its code was asked for here.
+    pub(super) handovers: Vec<u32>,
     is_closed: bool,
     has_listeners: bool,
 }
@@ -59,6 +61,7 @@ impl ForeignEngine {
         ForeignEngine {
             slots: Slots::new(group.shard_count()),
             rights_version: group.rights_version(),
+            handovers: handovers(&group),
             group,
             right,
             definitions: config.definitions.iter().cloned().collect(),
@@ -127,6 +130,7 @@ impl ForeignEngine {
         self.group = Self::open_group(&self.config)?;
         self.right = self.group.enter_opener(Arc::clone(&self.notify));
         self.rights_version = self.group.rights_version();
+        self.handovers = handovers(&self.group);
         self.slots = Slots::new(self.group.shard_count());
         self.unregistered.clear();
         self.has_failed = false;
@@ -233,6 +237,10 @@ impl ForeignEngine {
     pub(super) fn shard_ids(&self) -> impl Iterator<Item = ShardId> + use<> {
         (0..self.group.shard_count()).map(ShardId)
     }
+}
+
+fn handovers(group: &Group) -> Vec<u32> {
+    (0..group.shard_count()).map(|shard| group.handovers(ShardId(shard))).collect()
 }
 
 impl Drop for ForeignEngine {

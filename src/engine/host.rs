@@ -251,7 +251,7 @@ impl ForeignEngine {
             self.group.entered(self.right, shard, run);
         }
         self.group.with(shard, |cell, context| {
-            if cell.holder != self.right && !cfg!(fusee_mutant = "incarnation_ignored") {
+            if !self.has_code_of(shard, cell) && !cfg!(fusee_mutant = "incarnation_ignored") {
                 return Err(Halt::Dead);
             }
             Ok(work(cell, context))

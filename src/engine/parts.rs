@@ -160,13 +160,23 @@ impl ForeignEngine {
         blocked.chain(absent).collect()
     }
 
-    /// Whether it has code of shards that are another's to run now.
-    pub(super) fn has_lost_code(&self) -> bool {
-        self.rights_version != self.group.rights_version()
-            && self.shard_ids().any(|shard| !self.owns(shard) && self.slots.has_any(shard))
+    /// Whether the code of a shard's runs that is here is the code that may run. A revived run's always is its host's.
+    pub(super) fn has_code_of(&self, shard: ShardId, cell: &ShardCell) -> bool {
+        cell.holder == self.right
+            && self.handovers.get(usize::from(shard.0)).is_none_or(|handovers| *handovers == cell.handovers)
     }
 
-    /// Drops the code of shards that are another's to run now.
+    /// Whether it has code of shards that changed hands, though they may have come back.
+    pub(super) fn has_lost_code(&self) -> bool {
+        self.rights_version != self.group.rights_version()
+            && self.shard_ids().any(|shard| self.has_changed(shard) && self.slots.has_any(shard))
+    }
+
+    fn has_changed(&self, shard: ShardId) -> bool {
+        self.handovers[usize::from(shard.0)] != self.group.handovers(shard)
+    }
+
+    /// Drops the code of shards that changed hands: it is another's to run now, or comes anew.
     pub(super) fn drop_lost(&mut self, events: &mut Events) {
         let version = self.group.rights_version();
         if version == self.rights_version {
@@ -174,9 +184,10 @@ impl ForeignEngine {
         }
         self.rights_version = version;
         for shard in self.shard_ids() {
-            if self.owns(shard) {
+            if !self.has_changed(shard) {
                 continue;
             }
+            self.handovers[usize::from(shard.0)] = self.group.handovers(shard);
             for slot in self.slots.of_shard(shard) {
                 self.slots.free(slot);
                 events.push(EventKind::Ended, slot.0, 0, String::new());

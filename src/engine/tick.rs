@@ -145,10 +145,10 @@ impl ForeignEngine {
     }
 
     fn tick_shard(&mut self, shard: ShardId, events: &mut Events) -> bool {
-        let ForeignEngine { group, slots, definitions, unregistered, right, .. } = self;
+        let ForeignEngine { group, slots, definitions, unregistered, right, handovers, .. } = self;
         let mut has_more = false;
         group.tick(shard, |cell, _| {
-            if cell.holder != *right {
+            if cell.holder != *right || cell.handovers != handovers[usize::from(shard.0)] {
                 return;
             }
             while events.len() < EVENTS_MAX {

@@ -99,6 +99,8 @@ pub struct ShardCell {
     pub held: Outputs,
     /// Who may run the code of its runs.
     pub holder: Right,
+    /// How often that right has changed hands: code that was handed out before the last time is nobody's.
+    pub handovers: u32,
     /// What a piece of work asked for; empty between two of them, kept to save the allocation.
     pub(super) effects: Vec<Effect>,
     /// For the host, in order.
@@ -128,6 +130,7 @@ impl ShardCell {
             shard,
             held: Outputs::for_places(places),
             holder: Right::NOBODY,
+            handovers: 0,
             effects: Vec::new(),
             events: VecDeque::new(),
             woken: BTreeSet::new(),
@@ -192,6 +195,7 @@ impl ShardCell {
     /// The thread that had the code of its runs has it no more: it is asked for again, for whoever holds it next.
     pub(super) fn change_holder(&mut self, holder: Right, effects: &mut Vec<Effect>) {
         self.holder = holder;
+        self.handovers += 1;
         self.events.retain(|event| matches!(event, HostEvent::JournalHalf(_)));
         self.woken.clear();
         self.asks = self.questions.keys().copied().collect();

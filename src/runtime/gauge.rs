@@ -2,7 +2,7 @@
 
 use super::cell::ShardCell;
 use super::places::{Place, Places, Right};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Published whenever work on the shard ends.
 #[repr(align(128))]
@@ -18,6 +18,8 @@ pub(super) struct Gauge {
     pub(super) last: AtomicU64,
     /// Who may run its code; the truth is in the cell.
     pub(super) holder: AtomicU64,
+    /// How often that has changed.
+    pub(super) handovers: AtomicU32,
     /// By place: what the first answer for it waits for; `u64::MAX`: there is none.
     pub(super) answers: Box<[AtomicU64]>,
 }
@@ -38,6 +40,7 @@ impl Gauge {
             open_runs: AtomicUsize::new(0),
             last: AtomicU64::new(0),
             holder: AtomicU64::new(Right::NOBODY.pack()),
+            handovers: AtomicU32::new(0),
             answers: (0..places).map(|_| AtomicU64::new(u64::MAX)).collect(),
         }
     }
@@ -64,6 +67,7 @@ impl Gauge {
         self.open_runs.store(cell.shard.open_count(), Ordering::Relaxed);
         self.last.store(cell.shard.last().0, Ordering::Release);
         self.holder.store(cell.holder.pack(), Ordering::Release);
+        self.handovers.store(cell.handovers, Ordering::Release);
         for (index, (answer, first)) in self.answers.iter().zip(cell.held.first_by_place()).enumerate() {
             let first = first.map_or(u64::MAX, |lsn| lsn.0);
             // Most work leaves them as they are, and other threads read them.

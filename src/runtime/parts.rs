@@ -67,6 +67,12 @@ impl Group {
         Right::unpack(self.gauges[usize::from(shard.0)].holder.load(Ordering::Acquire))
     }
 
+    /// How often the right to run the code of a shard has changed hands.
+    #[must_use]
+    pub fn handovers(&self, shard: ShardId) -> u32 {
+        self.gauges[usize::from(shard.0)].handovers.load(Ordering::Acquire)
+    }
+
     /// Whether a life of a place goes on.
     #[must_use]
     pub fn is_present(&self, right: Right) -> bool {

@@ -118,7 +118,7 @@ impl World {
             return Ok(false);
         }
         self.tick(index)?;
-        while self.turn_of(index)? || self.body_of(index)? || self.process().thread(index).decide_offers() {}
+        while self.turn_of(index)? || self.body_of(index)? {}
         self.idle(index);
         Ok(true)
     }

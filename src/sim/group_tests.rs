@@ -343,6 +343,36 @@ fn shards_of_a_lost_part_can_go_to_the_others_and_come_back() {
 }
 
 #[test]
+fn a_shard_that_went_and_came_back_unnoticed_has_its_code_once_law_4() {
+    let effects = Mutex::default();
+    let mut client = client(2, 2);
+    let mut stays = Host::join(&client, 0, || {});
+    let id = id_of(&client, 1, 0);
+    let result = client.start(&id);
+    client.engine.spread(1);
+    settle(&mut [&mut client, &mut stays], &effects);
+    let old = *stays.ids.iter().find(|(_, of)| **of == id).unwrap().0;
+    // It goes home, and comes back, while this thread does something else.
+    drop(Host::join(&client, 1, || {}));
+    client.engine.spread(1);
+    assert_eq!(client.engine.owner(ShardId(1)), Some(0));
+    assert_eq!(stays.engine.quiescent(old), Err(Halt::Dead), "that code was given up");
+    assert!(stays.engine.has_work());
+    let mut events = Events::default();
+    while stays.engine.tick(&mut events) {}
+    let kinds: Vec<_> = events.drain().map(|event| (event.kind, event.a)).collect();
+    let new = kinds.iter().find(|(kind, _)| *kind == EventKind::Start).unwrap().1;
+    assert_eq!(kinds[0], (EventKind::Ended, old.0));
+    assert_ne!(new, old.0);
+    stays.ids.insert(Slot(new), id.clone());
+    stays.turns(Slot(new));
+    client.signal(&id, "x");
+    settle(&mut [&mut client, &mut stays], &effects);
+    assert_eq!(client.told[&result].1, "x");
+    assert_eq!(effects.lock()[&id], 1);
+}
+
+#[test]
 fn code_is_asked_wherever_it_runs_and_again_where_it_comes_back() {
     let effects = Mutex::default();
     let mut client = client(2, 2);

@@ -32,15 +32,20 @@ impl Thread {
         self.bell.load(Ordering::Relaxed) || due_ms.is_some_and(|due_ms| due_ms <= now_ms)
     }
 
-    pub(super) fn decide_offers(&mut self) -> bool {
+    fn decide_offers(&mut self) -> bool {
         self.host.decide_offers(&mut self.engine)
     }
 
     /// Writes what it waits for, or sleeps until it is woken.
     pub(super) fn idle(&mut self, now_ms: i64) {
         self.bell.store(false, Ordering::Relaxed);
+        let has_decided = self.decide_offers();
         let (_, has_news) = self.engine.idle();
-        if has_news || !self.host.runnable().is_empty() || !self.host.ready_bodies(&self.engine, now_ms).is_empty() {
+        if has_news
+            || has_decided
+            || !self.host.runnable().is_empty()
+            || !self.host.ready_bodies(&self.engine, now_ms).is_empty()
+        {
             self.rouse();
         }
     }
