@@ -94,6 +94,10 @@ impl Host {
         while code.awaited.is_empty() || (code.program.stages[code.stage].is_race && code.has_winner) {
             code.stage += 1;
             if code.stage == code.program.stages.len() {
+                if let Some(input) = &code.program.continues {
+                    engine.continue_as_new(slot, 1, None, input.as_bytes())?;
+                    return Ok(true);
+                }
                 engine.finish(slot, code.program.status, &code.result())?;
                 return Ok(true);
             }
