@@ -1,7 +1,7 @@
 // Starts workers and ends them under load, again and again, in one process, and looks whether anything acknowledged was
 // lost, any caller was left waiting, and any thread, file or memory was left behind.
 //
-// FUSEE_CYCLES=1000 node tests/thread-cycles.mjs
+// FUSEE_CYCLES=1000 node --expose-gc tests/thread-cycles.mjs
 //
 // Of four cycles one ends a worker from outside (terminate), one by process.exit, one by an uncaught error, and one closes
 // the engine without a grace and opens it again. 1,000 cycles and more are the full run, whose result is written to
