@@ -45,8 +45,6 @@ describe('tasks in workflows', () => {
   });
 
   test('ctx.enqueue gives a handle with an id, whose result and cancel are asked for later', async () => {
-    const t = await testEngine({ ...quiet, workflows: [], tasks: [double] });
-    await t.close();
     const slow = task('slow', (ctx) => new Promise((_, reject) => ctx.signal.addEventListener('abort', reject)));
     const fan = workflow('fan', async (ctx: any) => {
       const [a, again] = await Promise.all([
@@ -62,13 +60,15 @@ describe('tasks in workflows', () => {
     const run = await engine.start(fan);
     await engine.advance('1h');
     expect(await run.result()).toEqual([true, false, true, 2, 'not needed']);
-    expect(await engine.countTasks({ status: 'completed' })).toBe(1);
     await engine.close();
   });
 
   test('what a queue refuses is thrown, and what waits for room waits', async () => {
     const held = task('held', (ctx, ms: number) => ctx.postpone(ms), { queue: 'narrow' });
-    const queues = { narrow: { concurrency: 1, maxPending: 1, onFull: 'reject' as const }, roomy: { concurrency: 1, maxPending: 1 } };
+    const queues = {
+      narrow: { concurrency: 1, maxPending: 1, onFull: 'reject' as const },
+      roomy: { concurrency: 1, maxPending: 1 },
+    };
     const order: number[] = [];
     const note = task('note', (ctx, n: number) => void order.push(n), { queue: 'roomy' });
     const full = workflow('full', async (ctx: any) => {
@@ -104,10 +104,10 @@ describe('tasks in workflows', () => {
     for (const end of ['cancel', 'terminate'] as const) {
       aborted.length = 0;
       const run = await t.start(waits);
-      await t.idle({ evenWithBodies: true } as never).catch(() => undefined);
+      await t.advance('1s');
       await run[end]('enough');
       await expect(run.result()).rejects.toThrow();
-      await t.settle?.();
+      await t.advance('1s');
       expect(aborted).toEqual(['bound']);
     }
     await t.close({ grace: 0 });
@@ -122,14 +122,14 @@ describe('tasks in workflows', () => {
     const run = await t.start(limited);
     await t.advance('2m');
     expect(await run.result()).toBe('TimeoutError');
-    expect(await t.countTasks({ status: 'cancelled' })).toBe(1);
+    expect((await t.handle(endless, 't-1').describe()).status).toBe('cancelled');
     await t.close();
   });
 
   test('LAW-3, LAW-5, LAW-7: wherever it is cut, each task exists once and its result arrives once', async () => {
     const done = new Map<string, number>();
     const charge = task('charge', (ctx, n: number) => {
-      done.set(ctx.idempotencyKey, n);
+      done.set(ctx.info.id, n);
       return n + 1;
     });
     const order = workflow('order', async (ctx: any, n: number) => {
