@@ -59,7 +59,7 @@ function refusalOf([code = '', message = '', queue = '', number = '']: readonly 
     case 'NOT_FOUND':
       return new RunNotFoundError(message, { id: name });
     default:
-      return fromNative({ code: code === '' ? 'BAD_INPUT' : code, message: text }) as Error;
+      return fromNative({ code: code === '' ? 'BAD_INPUT' : code, message: text });
   }
 }
 
