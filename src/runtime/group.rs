@@ -550,6 +550,10 @@ impl Group {
         if let Receipt::Missing(first) = receipt {
             outgoing.extend(self.sent_from(message, first));
         }
+        if self.is_shared() {
+            // Tasks are run there, and what falls due next may have changed.
+            self.places.wake(Place::OPENER);
+        }
     }
 
     /// What the sender of a message has sent to its receiver, from a number on.
