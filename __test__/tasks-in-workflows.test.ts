@@ -129,7 +129,7 @@ describe('tasks in workflows', () => {
   test('LAW-3, LAW-5, LAW-7: wherever it is cut, each task exists once and its result arrives once', async () => {
     const done = new Map<string, number>();
     const charge = task('charge', (ctx, n: number) => {
-      done.set(ctx.info.id, n);
+      done.set(ctx.idempotencyKey, n);
       return n + 1;
     });
     const order = workflow('order', async (ctx: any, n: number) => {

@@ -337,7 +337,7 @@ impl ForeignEngine {
     /// The key that all attempts of a task share, and no other task has, of any directory.
     #[must_use]
     pub fn task_key(&self, task: TaskNo) -> String {
-        task_key(self.group.store_id(), task)
+        task_key(self.store_id, task)
     }
 
     /// No attempt starts and no task is accepted from now on.
