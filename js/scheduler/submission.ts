@@ -68,9 +68,10 @@ export function packSubmission(
   options: EnqueueOptions | undefined,
   settings: TaskSettings,
   nowMs: number,
+  verb = 'engine.enqueue',
 ): string {
   const { policy } = definition;
-  if (options !== undefined) knownOptions(options, OPTIONS, 'engine.enqueue');
+  if (options !== undefined) knownOptions(options, OPTIONS, verb);
   const given = options ?? {};
   const queue = given['queue'] ?? policy.queue;
   checkText(queue, 'queue');

@@ -16,6 +16,7 @@ import { RandomStream } from './random.js';
 import type { Run } from './run.js';
 import { openScope, type ScopeHandle } from './scopes.js';
 import { followSignals, openWait, SignalIterator } from './signals.js';
+import { enqueueTask, isTaskCode, runTask, type TaskRef } from './tasks.js';
 import { StepNames } from './step-names.js';
 import { DEFAULT_POLICY, stepPolicy } from './step-options.js';
 import { enter, isOpen, never, refusalOf, refuse } from './turn.js';
@@ -151,7 +152,16 @@ export class Context {
     if (!enter(run, 'run')) return never();
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
+    if (isTaskCode(definition)) return runTask(run, definition, input, options);
     return openChild(run, 'run', definition, input, options)?.promise ?? never();
+  }
+
+  enqueue(task: unknown, input?: unknown, options?: object): Promise<TaskRef> {
+    const run = this.#run;
+    if (!enter(run, 'enqueue')) return never();
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
+    return enqueueTask(run, task, input, options);
   }
 
   start(definition: unknown, input?: unknown, options?: object): Promise<ChildHandle> {

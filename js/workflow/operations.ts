@@ -117,6 +117,21 @@ export class EndOp extends Op {
   }
 }
 
+/** A task that was asked for, or is watched. */
+export class TaskOp extends Op {
+  constructor(
+    seq: number,
+    /** Name of the definition, or id of the task. */
+    readonly name: string,
+    /** Its end is waited for; else only that it exists. */
+    readonly isAwaited: boolean,
+    /** It was asked for here, and is cancelled with what waits for it. */
+    readonly isBound: boolean,
+  ) {
+    super(seq);
+  }
+}
+
 /**
  * Operations without an outcome, by number. Nearly always there is one at most; it then costs no map. A run is such a
  * set by inheritance: an object of its own would be felt where many runs wait.

@@ -35,6 +35,8 @@ pub struct ForeignEngine {
     /// Open runs without a definition here, by type.
     pub(super) unregistered: BTreeMap<String, usize>,
     pub(super) key_roots: KeyRoots,
+    /// What keys of tasks come from: the identity of the directory, kept over a crash and a rewind.
+    pub(super) store_id: [u8; 16],
     /// The shard that the next tick visits first.
     pub(super) first: usize,
     pub(super) has_failed: bool,
@@ -62,6 +64,7 @@ impl ForeignEngine {
             slots: Slots::new(group.shard_count()),
             rights_version: group.rights_version(),
             handovers: handovers(&group),
+            store_id: group.store_id(),
             group,
             right,
             definitions: config.definitions.iter().cloned().collect(),

@@ -42,7 +42,7 @@ pub use crate::record::{
     ChildSpec, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
 };
 pub use crate::record::{
-    Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Parent, Reserve, RetryPolicy, TaskNo, TaskSpec,
+    Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Parent, Reserve, RetryPolicy, TaskNo, TaskRole, TaskSpec,
 };
 pub use crate::runtime::{Accepted, Clock, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{

@@ -19,7 +19,7 @@ pub(super) fn submissions(text: &str) -> Result<Vec<(TaskSpec<'_>, Dedupe)>, Fau
     text.split(ROW).map(submission).collect()
 }
 
-fn submission(row: &str) -> Result<(TaskSpec<'_>, Dedupe), Fault> {
+pub(super) fn submission(row: &str) -> Result<(TaskSpec<'_>, Dedupe), Fault> {
     let mut fields = row.split(FIELD);
     let (queue, kind, payload) = (next(&mut fields)?, next(&mut fields)?, next(&mut fields)?);
     let mut spec = TaskSpec::new(queue, kind, payload.as_bytes());

@@ -27,6 +27,11 @@ impl fmt::Display for Lsn {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId(pub u16);
 
+impl ShardId {
+    /// Stands for the task scheduler as the sender or the receiver of a message. No directory has so many shards.
+    pub const SCHEDULER: ShardId = ShardId(u16::MAX);
+}
+
 impl fmt::Display for ShardId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)

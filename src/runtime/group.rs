@@ -6,6 +6,7 @@ use super::flusher::{FlushMode, Flusher};
 use super::gauge::Gauge;
 use super::ghosts::Ghosts;
 use super::opening::{GroupError, GroupOptions, Opened, Relay, SETTINGS, SHARDS_MAX, read_settings, settings};
+use super::orders::Receipt;
 use super::parts::{Parts, WORKERS_MAX};
 use super::places::{Place, Places, Right};
 use super::resend::RESEND_BATCH;
@@ -82,7 +83,7 @@ impl Group {
             }
             let result = match source {
                 Source::Scheduler if bytes.first() != Some(&SETTINGS) => {
-                    tasks.restore(bytes).map_err(|error| error.to_string())
+                    tasks.restore(lsn, bytes).map_err(|error| error.to_string())
                 }
                 Source::Scheduler => read_settings(bytes).map(|stored| {
                     count = stored;
@@ -148,7 +149,6 @@ impl Group {
         };
         group.watch_progress();
         group.resume();
-        group.with_tasks_sink(|tasks, work| tasks.recover(work, group.opened.is_clean || group.opened.is_new));
         group.flusher.stir();
         Ok(group)
     }
@@ -164,17 +164,22 @@ impl Group {
             .collect();
         for sender in 0..count {
             let id = ShardId(sender as u16);
-            self.visit(id, |cell, _| {
+            let from_scheduler = self.visit(id, |cell, _| {
                 for (receiver, applied) in applied.iter().enumerate() {
                     cell.shard.acknowledge(ShardId(receiver as u16), applied[sender]);
                 }
+                cell.shard.acknowledge(ShardId::SCHEDULER, self.tasks.taken_from(id));
+                cell.shard.applied_from(ShardId::SCHEDULER)
             });
+            self.tasks.acknowledge(id, from_scheduler);
         }
         // Every shard is asked for its open runs before a message can start another one in it.
         for sender in 0..count {
             let is_clean = self.opened.is_clean || self.opened.is_new;
             self.visit(ShardId(sender as u16), |cell, work| cell.shard.restored(is_clean, work.effects));
         }
+        self.with_tasks_sink(|tasks, work| tasks.recover(work, self.opened.is_clean || self.opened.is_new));
+        self.deliver(self.tasks.unacknowledged().into());
         for sender in 0..count {
             self.resend(ShardId(sender as u16));
         }
@@ -421,6 +426,9 @@ impl Group {
     }
 
     fn receive_into(&self, message: &Message, outgoing: &mut VecDeque<Message>) {
+        if message.to == ShardId::SCHEDULER {
+            return self.receive_task(message, outgoing);
+        }
         let missing = self.visit_into(message.to, outgoing, |cell, work| {
             if !cell.shard.handle_message(work, message) {
                 return Some(cell.shard.applied_from(message.from) + 1);
@@ -431,19 +439,41 @@ impl Group {
         });
         if let Some(first) = missing.filter(|_| !self.is_remote(message.from)) {
             // Another thread took the one before it from the sender and has not come here yet: the sender knows them all.
-            let is_missing = |waiting: &Message| waiting.to == message.to && waiting.number >= first;
-            outgoing.extend(
-                self.visit(message.from, |cell, _| cell.shard.unacknowledged().filter(is_missing).collect::<Vec<_>>()),
-            );
+            outgoing.extend(self.sent_from(message, first));
         }
     }
 
+    /// The same for a message to the scheduler.
+    fn receive_task(&self, message: &Message, outgoing: &mut VecDeque<Message>) {
+        let receipt =
+            self.visit_tasks(outgoing, |tasks, work| tasks.with(work, |cell, work| cell.receive(work, message)));
+        if let Receipt::Missing(first) = receipt {
+            outgoing.extend(self.sent_from(message, first));
+        }
+        if self.is_shared() {
+            // Tasks are run there, and what falls due next may have changed.
+            self.places.wake(Place::OPENER);
+        }
+    }
+
+    /// What the sender of a message has sent to its receiver, from a number on.
+    fn sent_from(&self, message: &Message, first: u64) -> Vec<Message> {
+        let is_missing = |waiting: &Message| waiting.to == message.to && waiting.number >= first;
+        if message.from == ShardId::SCHEDULER {
+            return self.tasks.unacknowledged().into_iter().filter(is_missing).collect();
+        }
+        self.visit(message.from, |cell, _| cell.shard.unacknowledged().filter(is_missing).collect())
+    }
+
     fn is_remote(&self, shard: ShardId) -> bool {
-        self.relay.as_ref().is_some_and(|relay| relay.is_remote(shard))
+        shard != ShardId::SCHEDULER && self.relay.as_ref().is_some_and(|relay| relay.is_remote(shard))
     }
 
     /// A shard of another process has a message of ours on disk.
     pub fn acknowledge(&self, sender: ShardId, receiver: ShardId, number: u64) {
+        if sender == ShardId::SCHEDULER {
+            return self.tasks.acknowledge(receiver, number);
+        }
         let is_remote = self.is_remote(receiver);
         self.visit(sender, |cell, work| {
             if cell.shard.acknowledge(receiver, number) && is_remote {
@@ -546,7 +576,7 @@ impl Group {
         }
         for (sender, number) in applied {
             match &self.relay {
-                Some(relay) if relay.is_remote(sender) => relay.acknowledge(sender, shard, number),
+                Some(relay) if self.is_remote(sender) => relay.acknowledge(sender, shard, number),
                 Some(_) | None => self.acknowledge(sender, shard, number),
             }
         }
@@ -584,12 +614,23 @@ impl Group {
 
     /// Does what is due for tasks and releases what is durable, then hands the scheduler to `take`, which takes its events.
     pub fn tick_tasks(&self, take: impl FnOnce(&mut TaskCell)) {
-        self.with_tasks_sink(|tasks, work| tasks.tick(work, self.durable(), take));
+        let receipts = self.with_tasks_sink(|tasks, work| tasks.tick(work, self.durable(), take));
+        for (sender, number) in receipts {
+            self.acknowledge(sender, ShardId::SCHEDULER, number);
+        }
     }
 
+    /// Work on the scheduler, and the delivery of the messages that follow from it.
     fn with_tasks_sink<R>(&self, act: impl FnOnce(&Tasks, TaskWork<'_>) -> R) -> R {
+        let mut outgoing = VecDeque::new();
+        let result = self.visit_tasks(&mut outgoing, act);
+        self.deliver(outgoing);
+        result
+    }
+
+    fn visit_tasks<R>(&self, outgoing: &mut VecDeque<Message>, act: impl FnOnce(&Tasks, TaskWork<'_>) -> R) -> R {
         let mut sink = LogSink { log: &self.log, source: Source::Scheduler, void: &self.void };
-        act(&self.tasks, TaskWork { now_ms: self.clock.now_ms(), log: &mut sink })
+        act(&self.tasks, TaskWork { now_ms: self.clock.now_ms(), log: &mut sink, outgoing })
     }
 
     /// Identity of the directory.
