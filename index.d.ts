@@ -566,6 +566,12 @@ export interface WorkflowContext<Input = any> {
   waitFor<T, const E = undefined>(signal: Signal<any, T>, options: { timeout: Duration; orElse?: E }): Promise<T | E>;
   /** The values of a signal, one after the other, without end: leave the loop with `break`. */
   signals<T>(signal: Signal<any, T>): AsyncIterableIterator<T>;
+  /**
+   * A promise that somebody outside settles with `engine.complete(token, value)` or `engine.fail(token, error)`, also
+   * after a restart. The first settles it. The token cannot be guessed, and is all that it takes: give it to nobody else.
+   * @throws {@link TimeoutError} from the promise when `timeout` is over
+   */
+  awakeable<T = unknown>(options?: { timeout?: Duration }): { readonly token: string; readonly promise: Promise<T> };
   /** Waits until `predicate`, looked at after every delivery, is true. It must change nothing. */
   condition(predicate: () => boolean): Promise<void>;
   /** As above, but for a limited time. @returns `false` on timeout */
@@ -1306,6 +1312,15 @@ export interface Engine extends AsyncDisposable {
     request: StartOptions & { id: string; update: Update<I, O, any>; updateId?: string } & InputField<InputOf<W>> &
       ValueField<I>,
   ): Promise<{ readonly handle: WorkflowHandle<OutputOf<W>>; readonly answer: Promise<O> }>;
+  /**
+   * Settles an awakeable with a value. Resolved: durable.
+   * @returns `false` if it was settled before, its time is over, or its run has ended or given it up
+   * @throws {@link RunNotFoundError} when there is no such awakeable; {@link StorageFullError}, {@link StorageError},
+   *   {@link ClosedError}; `TypeError` on what is no token and on values that cannot be recorded
+   */
+  complete(token: string, value?: unknown, options?: { actor?: string }): Promise<boolean>;
+  /** Rejects an awakeable with an error, else as `complete`. */
+  fail(token: string, error: unknown, options?: { actor?: string }): Promise<boolean>;
   /**
    * Puts a task into its queue. **Resolved: admitted and durable.**
    * @throws {@link QueueFullError}, {@link ReservationError}, {@link BusyError} by `dedupe`, {@link UnknownDefinitionError},

@@ -8,6 +8,7 @@ import { asWorkflow, queryName, signalName, updateName } from '../definitions.js
 import { toMs, toTimeMs } from '../duration.js';
 import { DeterminismError } from '../errors.js';
 import { checkText, knownOptions } from '../options.js';
+import { openAwakeable, type Awakeable } from './awakeables.js';
 import { ChildHandle, openChild } from './children.js';
 import { continuationOf } from './continuing.js';
 import { LATER, type LogLevel } from './host.js';
@@ -97,6 +98,13 @@ export class Context {
 
   signals(signal: unknown): AsyncIterableIterator<unknown> {
     return new SignalIterator(this.#run, signalName(signal));
+  }
+
+  awakeable(options?: { timeout?: unknown }): Awakeable {
+    const run = this.#run;
+    if (!enter(run, 'awakeable')) return { token: '', promise: never() };
+    knownOptions(options, ['timeout'], 'ctx.awakeable');
+    return openAwakeable(run, options?.timeout === undefined ? -1 : toMs(options.timeout));
   }
 
   condition(predicate: () => boolean, options?: { timeout?: unknown }): Promise<unknown> {

@@ -87,6 +87,11 @@ export class WaitOp extends Op {
   take(value: unknown): void {
     this.resolve(this.isIteration ? { value, done: false } : value);
   }
+
+  /** Its time is over. */
+  expire(): void {
+    this.resolve(this.orElse);
+  }
 }
 
 /** A wait until a predicate holds. */

@@ -188,7 +188,7 @@ export class Run extends PendingOps {
       }
       case WAIT_TIMED_OUT: {
         const op = this.takePending(seq);
-        if (op instanceof WaitOp) op.resolve(op.orElse);
+        if (op instanceof WaitOp) op.expire();
         break;
       }
       case CONDITION_TIMED_OUT: {

@@ -3,6 +3,7 @@
 //! The host calls [`ForeignEngine::tick`] when it is notified or when something falls due, runs what it is told to, and
 //! says through the verbs what its code asks for and how step bodies ended. It knows no JS.
 
+mod awakeables;
 mod commands;
 mod config;
 mod error;

@@ -15,6 +15,7 @@
 
 mod apply;
 mod attempts;
+mod awakeables;
 mod code;
 mod commands;
 mod compound;

@@ -55,6 +55,13 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
         Ok(engine.signal(call.get(0)?, run, &name, payload.as_bytes(), dedupe.as_deref(), actor.as_deref())?)
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "completeAwakeable", move |call| {
+        let ((id, run_id), name, payload) = (target(call)?, call.get::<String>(3)?, call.get::<String>(4)?);
+        let (actor, run) = (call.optional_text(5)?, Run { id: &id, run_id: &run_id });
+        let mut engine = shared.borrow_mut();
+        Ok(engine.complete_awakeable(call.get(0)?, run, &name, payload.as_bytes(), actor.as_deref())?)
+    })?;
+    let shared = Rc::clone(engine);
     export(env, object, "cancel", move |call| {
         let ((id, run_id), reason, actor) = (target(call)?, call.get::<String>(3)?, call.optional_text(4)?);
         let run = Run { id: &id, run_id: &run_id };
