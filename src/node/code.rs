@@ -1,14 +1,13 @@
 //! Verbs of running code, and the turn of events.
 
-use super::export::{DEAD, LATER, RECORDED, Shared, export, halt};
+use super::export::{as_text, export, export_hot};
+use super::fault::{DEAD, Fault, LATER, RECORDED, Shared, halt};
 use super::heads::write_heads;
-use super::hot::{as_text, export_hot};
 use super::task_texts::submission;
 use crate::engine::{
     ChildSpec, Completed, Delivery, DeliveryKind, Events, Halt, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Sending,
     Seq, Slot, Status, StepMode, TaskRole,
 };
-use crate::node::export::Fault;
 use napi::Env;
 use napi::bindgen_prelude::{Object, Uint32Array};
 use std::cell::RefCell;

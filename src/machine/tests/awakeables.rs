@@ -20,7 +20,12 @@ fn the_first_completion_is_recorded_and_no_other() {
     assert_eq!(complete(&mut world, "a", NAME), Ok(false));
     world.crash(run);
     assert_eq!(complete(&mut world, "a", NAME), Ok(false));
-    assert_eq!(world.labels(run).iter().filter(|label| **label == "signalReceived").count(), 1, "{:?}", world.labels(run));
+    assert_eq!(
+        world.labels(run).iter().filter(|label| **label == "signalReceived").count(),
+        1,
+        "{:?}",
+        world.labels(run)
+    );
 }
 
 #[test]
