@@ -58,8 +58,9 @@ console.log(`${CYCLES} cycles in ${seconds} s: every run ended with its result, 
 const result = { cycles: CYCLES, seconds, ...sums, healedMs: median(healedMs), early, late };
 console.log(result);
 if (CYCLES >= FULL_RUN) {
+  const { commit, node, cores, cpu, kernel, at } = machineFacts(parent);
   const file = here('../docs/results/thread-cycles.json');
-  writeFileSync(file, `${JSON.stringify({ ...result, ...machineFacts() }, null, 2)}\n`);
+  writeFileSync(file, `${JSON.stringify({ ...result, commit, node, cores, cpu, kernel, at }, null, 2)}\n`);
 }
 
 /** So many cycles in a directory of their own. */
