@@ -32,6 +32,7 @@ export class WorkerEngine extends Engine {
       virtualNowMs: null,
       random: Math.random.bind(primitives()),
       tasks: readTasks({}, Math.random),
+      schedules: '',
       group: { kind: 'part', group, part, onCaughtUp },
     });
   }

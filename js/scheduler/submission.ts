@@ -19,7 +19,8 @@ export interface Edge {
   readonly on: 'success' | 'complete' | 'failure';
 }
 
-const OPTIONS = [
+/** What `enqueue` can be told. */
+export const ENQUEUE_OPTIONS = [
   'queue',
   'priority',
   'delay',
@@ -66,11 +67,11 @@ export function packSubmission(
   input: unknown,
   payload: string,
   options: EnqueueOptions | undefined,
-  settings: TaskSettings,
+  settings: Pick<TaskSettings, 'rates'>,
   nowMs: number,
 ): string {
   const { policy } = definition;
-  if (options !== undefined) knownOptions(options, OPTIONS, 'engine.enqueue');
+  if (options !== undefined) knownOptions(options, ENQUEUE_OPTIONS, 'engine.enqueue');
   const given = options ?? {};
   const queue = given['queue'] ?? policy.queue;
   checkText(queue, 'queue');

@@ -5,6 +5,7 @@ use super::events::{ROW, fields};
 use super::foreign::ForeignEngine;
 use super::keys::task_key;
 use super::task_rows::{limit_row, parent_row, queue_row, reason_row, task_row};
+use crate::machine::Limits;
 use crate::record::{Class, FIELDS_BYTES_MAX, LimitSpec, Outcome, TaskNo, TaskSpec, encode_failure};
 use crate::runtime::{Place, TaskCell, TaskEvent, TaskWork, Token};
 use crate::scheduler::{Dedupe, Failure, Lease, Refusal, Status, TaskView};
@@ -100,34 +101,19 @@ impl ForeignEngine {
     pub fn enqueue(&mut self, token: Token, submissions: &[(TaskSpec<'_>, Dedupe)]) -> Result<(), EngineError> {
         self.check_opener()?;
         self.group.admits()?;
-        submissions.iter().try_for_each(|(spec, _)| self.check_spec(spec))?;
+        let limits = self.config.limits().map_err(bad_input)?;
+        submissions.iter().try_for_each(|(spec, _)| check_spec(&limits, spec, 0))?;
         self.group.with_tasks(|cell, work| cell.submit(work, token, submissions.iter()));
         Ok(())
     }
 
     /// The scheduler answers the host that opened the group, and no other.
-    fn check_opener(&self) -> Result<(), EngineError> {
+    pub(super) fn check_opener(&self) -> Result<(), EngineError> {
         self.check_open()?;
         if self.right.place == Place::OPENER {
             return Ok(());
         }
         Err(bad_input("tasks are enqueued and run on the thread that opened the engine, not yet on workers".into()))
-    }
-
-    fn check_spec(&self, spec: &TaskSpec<'_>) -> Result<(), EngineError> {
-        let limits = self.config.limits().map_err(bad_input)?;
-        limits.check_payload("the input of a task", spec.payload).map_err(bad_input)?;
-        if spec.key.is_some_and(|key| parse_task_id(key).is_some()) {
-            return Err(bad_input("a key cannot look like the id of a task (t-1, t-2 …)".into()));
-        }
-        let bytes = fields_bytes(spec);
-        if bytes > FIELDS_BYTES_MAX {
-            return Err(bad_input(format!(
-                "the names, keys, tags and lists of a task take {bytes} bytes; the limit is {FIELDS_BYTES_MAX}: put what \
-                 is large into its input"
-            )));
-        }
-        Ok(())
     }
 
     /// What attempts say, in order. Under a lease that is not the current one it changes nothing.
@@ -372,6 +358,22 @@ impl ForeignEngine {
     }
 }
 
+/// Whether the log takes the task. `more_bytes`: what else its record holds.
+pub(super) fn check_spec(limits: &Limits, spec: &TaskSpec<'_>, more_bytes: usize) -> Result<(), EngineError> {
+    limits.check_payload("the input of a task", spec.payload).map_err(bad_input)?;
+    if spec.key.is_some_and(|key| parse_task_id(key).is_some()) {
+        return Err(bad_input("a key cannot look like the id of a task (t-1, t-2 …)".into()));
+    }
+    let bytes = fields_bytes(spec) + more_bytes;
+    if bytes > FIELDS_BYTES_MAX {
+        return Err(bad_input(format!(
+            "the names, keys, tags and lists of a task take {bytes} bytes; the limit is {FIELDS_BYTES_MAX}: put what is \
+             large into its input"
+        )));
+    }
+    Ok(())
+}
+
 fn tell_outcome(cell: &mut TaskCell, now_ms: i64, lease: Lease, outcome: TaskOutcome<'_>, bytes_max: usize) {
     let too_large = |bytes: &[u8]| {
         (bytes.len() > bytes_max).then(|| {
@@ -412,7 +414,23 @@ fn each(
 }
 
 fn refused(token: Token, refusal: &Refusal) -> TaskEvent {
-    TaskEvent::Refuse(token, refusal_code(refusal), refusal.to_string())
+    TaskEvent::Refuse(token, verb_code(refusal), refusal.to_string())
+}
+
+/// The code of a refusal of anything but a submission.
+pub(super) fn verb_code(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Full { .. } | Refusal::Reserved { .. } => ErrorCode::Busy.text(),
+        Refusal::Closed
+        | Refusal::KeyInUse { .. }
+        | Refusal::UnknownQueue(_)
+        | Refusal::Limit(_)
+        | Refusal::Invalid(_)
+        | Refusal::UnknownParent(_)
+        | Refusal::UnknownKey(_)
+        | Refusal::Cycle(_)
+        | Refusal::DuplicateKey(_) => refusal_code(refusal),
+    }
 }
 
 /// The code by which the host finds the class of a refusal.
@@ -458,7 +476,7 @@ fn cut(reason: &str) -> &str {
 }
 
 /// What the fields of a task take in its record, besides its input, at most.
-fn fields_bytes(spec: &TaskSpec<'_>) -> usize {
+pub(super) fn fields_bytes(spec: &TaskSpec<'_>) -> usize {
     let texts = [Some(spec.queue), Some(spec.kind), spec.key, spec.tenant, spec.order_key];
     let text_bytes: usize = texts.into_iter().flatten().map(str::len).sum();
     let limit_bytes: usize =

@@ -13,6 +13,7 @@ mod groups;
 mod heads;
 mod hot;
 mod open;
+mod schedules;
 mod task_texts;
 mod tasks;
 mod updates;

@@ -7,7 +7,7 @@ use super::ghosts::Ghosts;
 use super::parts::{Parts, WORKERS_MAX};
 use super::places::{Place, Places, Right};
 use super::resend::RESEND_BATCH;
-use super::tasks::{TaskCell, TaskWork, Tasks};
+use super::tasks::{DeclaredSchedules, TaskCell, TaskWork, Tasks};
 use crate::log::{Log, LogError, LogOptions, LogState, Storage};
 use crate::machine::{Effect, Limits, Message, Shard, Sink, Work};
 use crate::record::{Lsn, ShardId, Source};
@@ -42,6 +42,8 @@ pub struct GroupOptions {
     pub relay: Option<Arc<dyn Relay>>,
     /// Queues and limits of tasks.
     pub tasks: crate::scheduler::Config,
+    /// The schedules that code declares. `None`: those there are stay as they are.
+    pub schedules: Option<DeclaredSchedules>,
 }
 
 /// Carries messages to shards that are not in this process. May drop and repeat them, never reorder those of one
@@ -82,6 +84,8 @@ pub enum GroupError {
     Shards(String),
     /// Queues or limits are defined as they cannot be.
     Tasks(crate::scheduler::ConfigError),
+    /// A declared schedule is refused, and with it all of them.
+    Schedule(crate::scheduler::ScheduleError),
 }
 
 impl fmt::Display for GroupError {
@@ -91,6 +95,7 @@ impl fmt::Display for GroupError {
             GroupError::Record(lsn, text) => write!(formatter, "record {lsn} cannot be understood: {text}"),
             GroupError::Shards(text) => formatter.write_str(text),
             GroupError::Tasks(error) => error.fmt(formatter),
+            GroupError::Schedule(error) => error.fmt(formatter),
         }
     }
 }
@@ -167,7 +172,7 @@ impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
         let GroupOptions { storage, log: mut log_options, shards, mut workers, may_clamp_workers, .. } = options;
-        let GroupOptions { clock, flush, is_memory, limits, relay, tasks, .. } = options;
+        let GroupOptions { clock, flush, is_memory, limits, relay, tasks, schedules, .. } = options;
         let mut tasks = Tasks::new(tasks).map_err(GroupError::Tasks)?;
         if is_memory {
             log_options.reserve_bytes = 0;
@@ -201,6 +206,9 @@ impl Group {
         })?;
         if let Some((lsn, text)) = fault {
             return Err(GroupError::Record(lsn, text));
+        }
+        if let Some(declared) = &schedules {
+            tasks.reconcile(clock.now_ms(), declared).map_err(GroupError::Schedule)?;
         }
         if machines.is_empty() {
             if count == 0 || count > SHARDS_MAX {

@@ -29,5 +29,5 @@ pub use held::Held;
 pub use offers::{Accepted, Offer, Offers};
 pub use outputs::Outputs;
 pub use places::{Place, Right};
-pub use tasks::{TaskCell, TaskEnd, TaskEvent, TaskWork};
+pub use tasks::{DeclaredSchedules, TaskCell, TaskEnd, TaskEvent, TaskWork};
 pub use watchdog::Blocked;
