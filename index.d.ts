@@ -284,14 +284,14 @@ export interface Edge {
 }
 
 /** A task that another waits for: a handle, an id or a key (it must complete), or an {@link Edge}. */
-export type Dependency = TaskHandle<any> | string | Edge;
+export type Dependency = TaskHandle<any> | TaskRef<any> | string | Edge;
 
 /** Holds when the task ended `failed` or `dead` (not when it was cancelled, skipped or expired). */
-export function onFailure(run: TaskHandle<any> | string): Edge;
+export function onFailure(run: TaskHandle<any> | TaskRef<any> | string): Edge;
 /** Holds when the task ended, however it ended. */
-export function onComplete(run: TaskHandle<any> | string): Edge;
+export function onComplete(run: TaskHandle<any> | TaskRef<any> | string): Edge;
 /** Holds when the task ended `completed`. The same as giving the task itself. */
-export function onSuccess(run: TaskHandle<any> | string): Edge;
+export function onSuccess(run: TaskHandle<any> | TaskRef<any> | string): Edge;
 
 /** What happens to a task whose key is taken. */
 export interface Dedupe {
@@ -566,6 +566,12 @@ export interface WorkflowContext<Input = any> {
   waitFor<T, const E = undefined>(signal: Signal<any, T>, options: { timeout: Duration; orElse?: E }): Promise<T | E>;
   /** The values of a signal, one after the other, without end: leave the loop with `break`. */
   signals<T>(signal: Signal<any, T>): AsyncIterableIterator<T>;
+  /**
+   * A promise that somebody outside settles with `engine.complete(token, value)` or `engine.fail(token, error)`, also
+   * after a restart. The first settles it. The token cannot be guessed, and is all that it takes: give it to nobody else.
+   * @throws {@link TimeoutError} from the promise when `timeout` is over
+   */
+  awakeable<T = unknown>(options?: { timeout?: Duration }): { readonly token: string; readonly promise: Promise<T> };
   /** Waits until `predicate`, looked at after every delivery, is true. It must change nothing. */
   condition(predicate: () => boolean): Promise<void>;
   /** As above, but for a limited time. @returns `false` on timeout */
@@ -594,6 +600,20 @@ export interface WorkflowContext<Input = any> {
    * @throws {@link ChildWorkflowError} if it ends otherwise than completed
    */
   run<W extends AnyWorkflow>(workflow: W, ...args: InputThen<InputOf<W>, ChildOptions>): Promise<OutputOf<W>>;
+  /**
+   * Puts a task into its queue and waits for its end, however long that takes. It is enqueued once, whatever crashes. Unless it
+   * has a deadline of its own it is as urgent as the run's `timeout` asks for.
+   * @throws {@link TaskError}, {@link CancelledError}, {@link QueueFullError}, {@link ReservationError}
+   */
+  run<T extends AnyTask>(task: T, ...args: InputThen<TaskInputOf<T>, AwaitedTaskOptions>): Promise<TaskOutputOf<T>>;
+  /**
+   * Puts a task into its queue. Resolves when it is accepted; it goes on when this run ends.
+   * @throws {@link QueueFullError}, {@link ReservationError}, {@link BusyError}
+   */
+  enqueue<T extends AnyTask>(
+    task: T,
+    ...args: InputThen<TaskInputOf<T>, EnqueueOptions>
+  ): Promise<TaskRef<TaskOutputOf<T>>>;
   /** Starts a child workflow. Resolves when it is recorded. */
   start<W extends AnyWorkflow>(
     workflow: W,
@@ -661,6 +681,28 @@ export interface ChildHandle<Output> {
   /** Sends a signal. Resolves when it is recorded. */
   signal<T>(signal: Signal<T, any>, ...args: undefined extends T ? [value?: T] : [value: T]): Promise<void>;
   /** Asks the run to end. Resolves when the request is recorded. */
+  cancel(reason?: string): Promise<void>;
+}
+
+/** Options of a task that a workflow waits for. */
+export interface AwaitedTaskOptions extends EnqueueOptions {
+  /** What happens to the task when the run ends first, or gives it up. Default `'cancel'`. */
+  onParentClose?: 'cancel' | 'abandon';
+}
+
+/** A task, seen from the workflow that enqueued it. */
+export interface TaskRef<Output = unknown> {
+  /** Tells it from a workflow's. */
+  readonly kind: 'task';
+  /** Id of the task. */
+  readonly id: string;
+  /** The key that it was enqueued with. */
+  readonly key: string | undefined;
+  /** `true` if the key was taken and this is the task that was there. */
+  readonly duplicate: boolean;
+  /** Waits for its end. @throws {@link TaskError}, {@link CancelledError}, {@link RunNotFoundError} if it is not remembered */
+  result(): Promise<Output>;
+  /** Ends the task at once. Resolves when the request is recorded. */
   cancel(reason?: string): Promise<void>;
 }
 
@@ -1411,6 +1453,15 @@ export interface Engine extends AsyncDisposable {
     request: StartOptions & { id: string; update: Update<I, O, any>; updateId?: string } & InputField<InputOf<W>> &
       ValueField<I>,
   ): Promise<{ readonly handle: WorkflowHandle<OutputOf<W>>; readonly answer: Promise<O> }>;
+  /**
+   * Settles an awakeable with a value. Resolved: durable.
+   * @returns `false` if it was settled before, its time is over, or its run has ended or given it up
+   * @throws {@link RunNotFoundError} when there is no such awakeable; {@link StorageFullError}, {@link StorageError},
+   *   {@link ClosedError}; `TypeError` on what is no token and on values that cannot be recorded
+   */
+  complete(token: string, value?: unknown, options?: { actor?: string }): Promise<boolean>;
+  /** Rejects an awakeable with an error, else as `complete`. */
+  fail(token: string, error: unknown, options?: { actor?: string }): Promise<boolean>;
   /**
    * Puts a task into its queue. **Resolved: admitted and durable.**
    * @throws {@link QueueFullError}, {@link ReservationError}, {@link BusyError} by `dedupe`, {@link UnknownDefinitionError},

@@ -58,6 +58,8 @@ export interface NativeEngine extends PumpVerbs {
     dedupeId: string,
     actor: string,
   ): void;
+  /** Answers whether this was what completed it. */
+  completeAwakeable(token: number, id: string, runId: string, name: string, payload: string, actor: string): void;
   update(
     token: number,
     id: string,

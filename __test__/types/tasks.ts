@@ -1,5 +1,5 @@
 /** What the compiler must infer of tasks, and what it must refuse. Compiled, never run. */
-import { onFailure, open, task, TaskError, type TaskHandle } from 'fusee';
+import { onFailure, open, task, TaskError, workflow, type TaskHandle, type TaskRef } from 'fusee';
 
 const is =
   <T>() =>
@@ -21,6 +21,21 @@ export async function usage(): Promise<void> {
   for (const one of many) if (one.status === 'fulfilled') is<TaskHandle<{ bytes: number }>>()(one.value);
   is<TaskHandle<{ bytes: number }>>()(engine.handle(resize, 't-1'));
   is<boolean>()((await engine.queue('default').stats()).paused);
+
+  workflow('resizes', async (ctx, path: string) => {
+    is<number>()((await ctx.run(resize, { path })).bytes);
+    is<number>()(await ctx.run(nothing, undefined, { onParentClose: 'abandon', priority: 'low' }));
+    const ref = await ctx.enqueue(resize, { path }, { key: path });
+    is<TaskRef<{ bytes: number }>>()(ref);
+    await ctx.enqueue(nothing, undefined, { after: [ref, onFailure(ref)] });
+    is<number>()((await ref.result()).bytes);
+    // @ts-expect-error: the input has another type
+    await ctx.run(resize, { path: 1 });
+    // @ts-expect-error: a task is not terminated
+    await ctx.run(nothing, undefined, { onParentClose: 'terminate' });
+    // @ts-expect-error: an enqueued task is nobody's child
+    await ctx.enqueue(nothing, undefined, { onParentClose: 'cancel' });
+  });
 
   // @ts-expect-error: the input has another type
   await engine.enqueue(resize, { path: 1 });

@@ -128,6 +128,7 @@ export class EngineCore implements PumpOwner {
       this.native,
       {
         definitions,
+        tasks: settings.tasks,
         logger: settings.logger,
         isDev: settings.isDev,
         payloadBytesMax: settings.payloadBytesMax,

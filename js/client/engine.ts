@@ -1,6 +1,7 @@
 /**
  * The engine as users have it: arguments read and checked, answers shaped.
  */
+import { completeAwakeable, type CompleteOptions } from './awakeables.js';
 import { asWorkflow, isWorkflow } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
 import { knownOptions, oneLine } from '../options.js';
@@ -79,6 +80,16 @@ export class Engine {
   ): Promise<{ readonly handle: WorkflowHandle; readonly answer: Promise<unknown> }> {
     const { start, runId, answer } = await requestUpdateWithStart(this.core, workflow, request);
     return { handle: new WorkflowHandle(this.core, start.id, runId), answer };
+  }
+
+  /** Settles an awakeable. @returns whether this was what settled it */
+  complete(token: string, value?: unknown, options?: CompleteOptions): Promise<boolean> {
+    return completeAwakeable(this.core, token, { ok: value }, options, 'engine.complete');
+  }
+
+  /** Rejects an awakeable. @returns whether this was what settled it */
+  fail(token: string, error: unknown, options?: CompleteOptions): Promise<boolean> {
+    return completeAwakeable(this.core, token, { failure: error }, options, 'engine.fail');
   }
 
   /** A run, by id. Does not look whether it exists. */

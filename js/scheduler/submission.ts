@@ -69,9 +69,10 @@ export function packSubmission(
   options: EnqueueOptions | undefined,
   settings: Pick<TaskSettings, 'rates'>,
   nowMs: number,
+  verb = 'engine.enqueue',
 ): string {
   const { policy } = definition;
-  if (options !== undefined) knownOptions(options, ENQUEUE_OPTIONS, 'engine.enqueue');
+  if (options !== undefined) knownOptions(options, ENQUEUE_OPTIONS, verb);
   const given = options ?? {};
   const queue = given['queue'] ?? policy.queue;
   checkText(queue, 'queue');

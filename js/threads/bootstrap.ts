@@ -10,7 +10,8 @@ import { WorkerEngine } from '../client/worker-engine.js';
 import type { Logger } from '../worker/host.js';
 import type { WorkflowDefinition } from '../definitions.js';
 import { becomeThreadOfGroup, type Boot, type FromWorker, type ThreadOfGroup, type ToWorker } from './messages.js';
-import { fingerprints, loadDefinitions } from './module.js';
+import type { TaskDefinition } from '../scheduler/definition.js';
+import { fingerprints, loadDefinitions, loadTasks } from './module.js';
 
 const { fusee, workerData } = threads.workerData as Boot;
 const { port, module: moduleUrl, part } = fusee;
@@ -38,12 +39,12 @@ function loggerOf(): Logger {
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-function serve(definitions: ReadonlyMap<string, WorkflowDefinition>): void {
+function serve(definitions: ReadonlyMap<string, WorkflowDefinition>, tasks: ReadonlyMap<string, TaskDefinition>): void {
   let engine: WorkerEngine | undefined;
   const handle = async (message: ToWorker): Promise<void> => {
     switch (message.kind) {
       case 'join':
-        engine = new WorkerEngine(message.settings, definitions, loggerOf(), (stuck, unregistered) =>
+        engine = new WorkerEngine(message.settings, definitions, tasks, loggerOf(), (stuck, unregistered) =>
           tell({ kind: 'caughtUp', stuck, unregistered }),
         );
         thread.engine = engine;
@@ -61,9 +62,9 @@ function serve(definitions: ReadonlyMap<string, WorkflowDefinition>): void {
   });
 }
 
-loadDefinitions(moduleUrl).then(
-  (definitions) => {
-    serve(definitions);
+Promise.all([loadDefinitions(moduleUrl), loadTasks(moduleUrl)]).then(
+  ([definitions, tasks]) => {
+    serve(definitions, tasks);
     tell({ kind: 'loaded', definitions: fingerprints(definitions) });
   },
   (error: unknown) => tell({ kind: 'failed', error: encodeFailure(error) }),

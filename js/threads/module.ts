@@ -3,6 +3,7 @@
  */
 import { createHash } from 'node:crypto';
 import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
+import { isTask, type TaskDefinition } from '../scheduler/definition.js';
 import type { Found } from './messages.js';
 
 /** Loads a module, whatever its kind. @throws what it throws; TypeError where it exports no definition */
@@ -14,6 +15,15 @@ export async function loadDefinitions(url: string): Promise<ReadonlyMap<string, 
     );
   }
   return found;
+}
+
+/** The tasks that a module exports, by name: for workflows that ask for them. */
+export async function loadTasks(url: string): Promise<ReadonlyMap<string, TaskDefinition>> {
+  const exported = (await import(url)) as { default?: unknown };
+  const byDefault = exported.default;
+  const more = typeof byDefault === 'object' && byDefault !== null ? Object.values(byDefault) : [];
+  const tasks = [...Object.values(exported), ...(more as unknown[])].filter(isTask);
+  return new Map(tasks.map((task) => [task.name, task]));
 }
 
 /** Every exported definition; those of a default export too, as modules of CommonJS have it. */

@@ -67,6 +67,24 @@ interface Member {
   timer: unknown;
 }
 
+/** @throws TypeError: what the application gives to its threads cannot be copied to them */
+function startThread(settings: WorkerSettings, boot: Boot, port: MessagePort): Worker {
+  const { execArgv, resourceLimits } = settings;
+  try {
+    return new Worker(path.join(__dirname, 'bootstrap.js'), {
+      workerData: boot,
+      transferList: [port],
+      name: `fusee-${boot.fusee.part}`,
+      ...(execArgv === undefined ? {} : { execArgv: [...execArgv] }),
+      ...(resourceLimits === undefined ? {} : { resourceLimits }),
+    });
+  } catch (error) {
+    if ((error as { name?: unknown }).name !== 'DataCloneError') throw error;
+    const why = (error as { message: string }).message;
+    throw new TypeError(`workers.workerData cannot be copied to a thread: ${why}`, { cause: error });
+  }
+}
+
 /** The workers. */
 export class Pool {
   private readonly members: Member[];
@@ -150,13 +168,7 @@ export class Pool {
       workerData: settings.workerData,
     };
     return new Promise<void>((resolve, reject) => {
-      const worker = new Worker(path.join(__dirname, 'bootstrap.js'), {
-        workerData: boot,
-        transferList: [port2],
-        name: `fusee-${member.part}`,
-        ...(settings.execArgv === undefined ? {} : { execArgv: [...settings.execArgv] }),
-        ...(settings.resourceLimits === undefined ? {} : { resourceLimits: settings.resourceLimits }),
-      });
+      const worker = startThread(settings, boot, port2);
       member.worker = worker;
       member.port = port;
       member.error = undefined;

@@ -3,6 +3,7 @@
 //! The host calls [`ForeignEngine::tick`] when it is notified or when something falls due, runs what it is told to, and
 //! says through the verbs what its code asks for and how step bodies ended. It knows no JS.
 
+mod awakeables;
 mod commands;
 mod config;
 mod error;
@@ -45,7 +46,7 @@ pub use crate::record::{
     TaskNo, TaskSpec, When, encode_schedule,
 };
 pub use crate::record::{
-    ChildSpec, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
+    ChildSpec, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status, TaskRole,
 };
 pub use crate::runtime::{Accepted, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{

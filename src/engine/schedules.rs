@@ -163,8 +163,7 @@ fn check_schedule(limits: &Limits, name: &str, spec: &ScheduleSpec<'_>) -> Resul
         When::Cron { expression, zone } => name.len() + expression.len() + zone.len(),
         When::Every { .. } => name.len(),
     };
-    check_spec(limits, &spec.template, texts)
-        .map_err(|error| bad_input(format!("schedule \"{name}\": {}", error.message)))
+    check_spec(limits, &spec.template, texts).map_err(|error| bad_input(format!("schedule \"{name}\": {error}")))
 }
 
 fn unknown(name: &str) -> ScheduleError {

@@ -3,8 +3,8 @@
 
 use super::client::export_client;
 use super::code::export_code;
-use super::export::{Fault, Shared, export, throw};
-use super::hot::export_hot;
+use super::export::{export, export_hot};
+use super::fault::{Fault, Shared, throw};
 use super::open::{notifier, shared_object};
 use super::schedules::export_schedules;
 use super::tasks::export_tasks;

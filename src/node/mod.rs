@@ -9,9 +9,9 @@ mod code;
 #[cfg(feature = "count-bytes")]
 mod count_bytes;
 mod export;
+mod fault;
 mod groups;
 mod heads;
-mod hot;
 mod open;
 mod schedules;
 mod task_texts;

@@ -1,7 +1,8 @@
 //! Opening: options in, an object of functions out.
 #![expect(unreachable_pub, reason = "exports of the addon are public for its macro")]
 
-use super::export::{Shared, export, throw};
+use super::export::export;
+use super::fault::{Shared, throw};
 use super::groups::export_all;
 use super::task_texts;
 use crate::engine::MemoryStorage;

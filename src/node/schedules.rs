@@ -1,6 +1,7 @@
 //! Verbs of schedules, and their texts taken apart.
 
-use super::export::{Fault, Shared, export};
+use super::export::export;
+use super::fault::{Fault, Shared};
 use super::task_texts::{PART, malformed, next, number, optional, submission};
 use crate::engine::{CatchUp, FIELD, Overlap, ScheduleSpec, When, encode_schedule};
 use napi::Env;

@@ -3,7 +3,7 @@
 //! Rows are separated by U+001E, fields by U+001F, entries of a list by U+001D, their parts by U+001C. No text of a user
 //! contains any of them: the SDK sees to it, and a payload has no control characters at all.
 
-use super::export::Fault;
+use super::fault::Fault;
 use super::schedules::declared;
 use crate::engine::{
     Bounds, Class, Condition, DeclaredSchedules, Dedupe, DedupeMode, DedupeScope, Edge, FIELD, Lease, LimitSpec,

@@ -67,10 +67,16 @@ impl Group {
         Right::unpack(self.gauges[usize::from(shard.0)].holder.load(Ordering::Acquire))
     }
 
+    /// How often the right to run the code of a shard has changed hands.
+    #[must_use]
+    pub fn handovers(&self, shard: ShardId) -> u32 {
+        self.gauges[usize::from(shard.0)].handovers.load(Ordering::Acquire)
+    }
+
     /// Whether a life of a place goes on.
     #[must_use]
     pub fn is_present(&self, right: Right) -> bool {
-        self.places.right(right.place) == Some(right)
+        self.places.is_present(right)
     }
 
     /// Whoever opened the group takes its place, with all shards if there are no workers. `notify` may be called from any
@@ -160,8 +166,10 @@ impl Group {
         });
         self.gauges[usize::from(shard.0)].stir();
         self.parts.version.fetch_add(1, Ordering::AcqRel);
-        self.places.wake(former.place);
-        self.places.wake(right.place);
+        if !cfg!(fusee_mutant = "handover_unannounced") {
+            self.places.wake(former.place);
+            self.places.wake(right.place);
+        }
     }
 
     /// Has everybody woken who waits for the disk, whoever drives it.
@@ -178,8 +186,8 @@ impl Group {
 
     /// A place works now.
     pub fn awake(&self, right: Right) {
-        self.places.disarm(right.place);
-        if self.is_shared() {
+        self.places.disarm(right);
+        if self.is_shared() && self.is_present(right) {
             self.places.pulse(right.place).beats.fetch_add(1, Ordering::Relaxed);
             self.parts.watchdog.stir();
         }
@@ -188,7 +196,6 @@ impl Group {
     /// A place has nothing else to do: what it waits for is written, here or on the log's thread, by flush mode. Returns
     /// what is durable; the place is woken when there is more for it. To be followed by a look at what it is woken for.
     pub fn rest(&self, right: Right) -> Lsn {
-        let place = right.place;
         let durable = if !self.is_shared() || self.waits_for_disk(right) || self.is_full() {
             self.flusher.idle()
         } else {
@@ -198,12 +205,14 @@ impl Group {
         if !self.is_shared() && (durable >= self.last() || is_poisoned) {
             return durable;
         }
-        self.places.arm(place);
+        if !self.places.arm(right) {
+            return durable;
+        }
         self.want(right, durable);
         // What became durable before it was armed woke nobody.
         let now = self.durable();
         if now > durable {
-            self.places.disarm(place);
+            self.places.disarm(right);
         }
         now
     }

@@ -6,8 +6,8 @@
 
 use super::cell::Token;
 use super::held::Held;
-use crate::machine::Sink;
-use crate::record::{AttemptEnd, Lsn, Outcome, ScheduleSpec, TaskNo, TaskSpec, decode_schedule};
+use crate::machine::{Message, Outbox, Sink};
+use crate::record::{AttemptEnd, Lsn, Outcome, ScheduleSpec, ShardId, TaskNo, TaskSpec, decode_schedule};
 use crate::scheduler::{
     AbortReason, Answer, AttemptNote, Config, ConfigError, Dedupe, Engine, Lease, Output, Refusal, RestoreError,
     ScheduleError, ScheduleEvent, Status, Submitted, SubmitterNo, Warning,
@@ -99,6 +99,10 @@ pub struct TaskCell {
     /// Whether ends and retries are told to listeners.
     pub has_listeners: bool,
     held: Held<TaskEvent>,
+    /// Messages to shards that have no receipt.
+    pub(super) outbox: Outbox,
+    /// Messages of shards whose receipts wait for the disk: sender and number.
+    pub(super) receipts: Held<(ShardId, u64)>,
     /// The newest record of the scheduler.
     last: Lsn,
     waiters: BTreeMap<TaskNo, Vec<Token>>,
@@ -115,6 +119,8 @@ pub struct TaskWork<'a> {
     pub now_ms: i64,
     /// Takes the records of the scheduler.
     pub log: &'a mut dyn Sink,
+    /// Takes messages for shards, to be delivered when the lock is released.
+    pub outgoing: &'a mut VecDeque<Message>,
 }
 
 /// The scheduler of a group, and what others look at without its lock.
@@ -140,8 +146,16 @@ impl Tasks {
     }
 
     /// Takes the next record back, before [`Tasks::recover`].
-    pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        self.cell.get_mut().engine.restore(bytes)
+    pub(super) fn restore(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<(), RestoreError> {
+        let cell = self.cell.get_mut();
+        cell.engine.restore(bytes)?;
+        cell.last = lsn;
+        while let Some(output) = cell.engine.poll_output() {
+            if let Output::Answer { caller, answer } = output {
+                cell.tell_run(caller, answer);
+            }
+        }
+        Ok(())
     }
 
     /// Brings the declared schedules to these definitions, between [`Tasks::restore`] and [`Tasks::recover`].
@@ -169,8 +183,14 @@ impl Tasks {
         result
     }
 
-    /// Does what is due and releases what is durable, then hands the cell to `take`, which takes its events.
-    pub(super) fn tick(&self, work: TaskWork<'_>, durable: Lsn, take: impl FnOnce(&mut TaskCell)) {
+    /// Does what is due and releases what is durable, then hands the cell to `take`, which takes its events. Messages of
+    /// shards that have durable records now: sender and number.
+    pub(super) fn tick(
+        &self,
+        work: TaskWork<'_>,
+        durable: Lsn,
+        take: impl FnOnce(&mut TaskCell),
+    ) -> Vec<(ShardId, u64)> {
         self.with(work, |cell, work| {
             if cell.engine.next_wake_ms().is_some_and(|due_ms| due_ms <= work.now_ms) {
                 cell.engine.handle_time(work.now_ms);
@@ -180,7 +200,23 @@ impl Tasks {
                 cell.events.push_back(event);
             }
             take(cell);
-        });
+            std::iter::from_fn(|| cell.receipts.release(durable)).collect()
+        })
+    }
+
+    /// A shard has a message on disk, and all before it.
+    pub(super) fn acknowledge(&self, receiver: ShardId, number: u64) {
+        self.cell.lock().outbox.acknowledge(receiver, number);
+    }
+
+    /// The last message of a shard that has a record here.
+    pub(super) fn taken_from(&self, sender: ShardId) -> u64 {
+        self.cell.lock().engine.taken_from(sender)
+    }
+
+    /// Messages that have no receipt, in order.
+    pub(super) fn unacknowledged(&self) -> Vec<Message> {
+        self.cell.lock().outbox.waiting(ShardId::SCHEDULER).collect()
     }
 
     /// Whether [`Tasks::tick`] has something to do.
@@ -209,6 +245,8 @@ impl TaskCell {
             events: VecDeque::new(),
             has_listeners: false,
             held: Held::default(),
+            outbox: Outbox::default(),
+            receipts: Held::default(),
             last: Lsn::NONE,
             waiters: BTreeMap::new(),
             batches: BTreeMap::new(),
@@ -316,13 +354,24 @@ impl TaskCell {
         self.sayings.get(&task).map_or(&[], |saying| &saying.heartbeat)
     }
 
+    /// The newest record of the scheduler.
+    pub(super) fn last(&self) -> Lsn {
+        self.last
+    }
+
     /// Appends what the engine recorded, and holds or passes on what it says.
-    fn commit(&mut self, work: &mut TaskWork<'_>) {
+    pub(super) fn commit(&mut self, work: &mut TaskWork<'_>) {
         while let Some(record) = self.engine.poll_record() {
             self.last = work.log.append(record);
         }
         while let Some(output) = self.engine.poll_output() {
-            self.route(output);
+            match output {
+                Output::Answer { caller, answer } => {
+                    let message = self.tell_run(caller, answer);
+                    work.outgoing.push_back(message);
+                }
+                other => self.route(other),
+            }
         }
         while let Some(event) = self.engine.poll_schedule_event() {
             self.held.hold(self.last, TaskEvent::Schedule(event));
@@ -331,6 +380,7 @@ impl TaskCell {
 
     fn route(&mut self, output: Output) {
         match output {
+            Output::Answer { .. } => unreachable!("it leaves as a message"),
             Output::Dispatch { task, lease, attempt, .. } => {
                 self.held.hold(self.last, TaskEvent::Dispatch { task, lease, attempt });
             }
