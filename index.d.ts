@@ -344,8 +344,8 @@ export interface EnqueueOptions {
   key?: string;
   /** The key is taken: what then? Ignored without `key`. */
   dedupe?: Dedupe;
-  /** Default: the definition's. */
-  retry?: TaskRetryOptions;
+  /** Default: the definition's. What only code can decide is the definition's, or the queue's. */
+  retry?: Omit<TaskRetryOptions, 'shouldRetry' | 'nonRetryable'>;
   /** Longest time of one attempt. Default: the definition's. */
   timeout?: Duration;
   /** Expected run time. Default: the definition's, else learned. */

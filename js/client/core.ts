@@ -118,6 +118,7 @@ export class EngineCore implements PumpOwner {
       mocks: this.taskMocks,
       nowMs: () => this.nowMs(),
       encode: (value, what) => this.encode(value, what),
+      queueRetry: (queue) => settings.tasks.queues.get(queue)?.retry,
       wakeLater: () => this.pump.wakeLater(),
       taskInfo: (number) => this.native.taskInfo(number),
       taskParents: (number) => this.native.taskParents(number),
