@@ -46,6 +46,25 @@ export async function usage(): Promise<void> {
   // @ts-expect-error: a task is not paused
   task('paused', () => 1, { retry: { onExhausted: 'pause' } });
 
+  await open('./data', {
+    tasks: [resize, nothing],
+    schedules: {
+      nightly: { cron: '0 3 * * *', timezone: 'Europe/Berlin', run: resize, input: { path: 'a' }, overlap: 'queue' },
+      often: { every: '5m', run: nothing, options: { priority: 'low', expires: '1m' } },
+    },
+  });
+  // @ts-expect-error: the input is missing
+  await open('./data', { schedules: { bad: { cron: '@daily', run: resize } } });
+  // @ts-expect-error: the input has another type
+  await open('./data', { schedules: { bad: { cron: '@daily', run: resize, input: { path: 1 } } } });
+  await engine.schedules.upsert('s', { every: '1h', run: resize, input: { path: 'a' } });
+  // @ts-expect-error: the schedule gives the key
+  await engine.schedules.upsert('s', { every: '1h', run: nothing, options: { key: 'k' } });
+  is<Date[]>()(await engine.schedules.preview({ cron: '@daily' }, 3));
+  is<TaskHandle[]>()(await engine.schedules.backfill('s', { from: 0, to: new Date() }));
+  const [row] = await engine.schedules.list();
+  is<Date | undefined>()(row?.nextAt);
+
   const error: unknown = undefined;
   if (TaskError.is(error)) is<string>()(error.status);
 }

@@ -29,6 +29,7 @@ import {
   type ManyOptions,
   type TaskFilter,
 } from './tasks.js';
+import { ScheduleControl } from './schedules.js';
 import { checkId, readStart, requestResult, requestStart, type StartOptions } from './starting.js';
 
 const FILTER_OPTIONS = ['type', 'status', 'paused', 'stuck', 'idPrefix', 'startedAfter', 'startedBefore'];
@@ -117,6 +118,11 @@ export class Engine {
   /** One queue. */
   queue(name: string): QueueControl {
     return new QueueControl(this.core, name);
+  }
+
+  /** Schedules. */
+  get schedules(): ScheduleControl {
+    return new ScheduleControl(this.core);
   }
 
   /** Makes or changes a limit. Resolved: durable. */

@@ -39,6 +39,7 @@ export class WorkerEngine extends Engine {
         rates: join.taskRates,
         packed: '',
       },
+      schedules: '',
       group: { kind: 'part', group, part, onCaughtUp },
     });
   }

@@ -81,6 +81,7 @@ impl ForeignEngine {
 
     fn open_group(config: &Config) -> Result<Arc<Group>, EngineError> {
         let flush = config.flush_mode().map_err(bad_input)?;
+        super::schedules::check_declared(config)?;
         Ok(Arc::new(Group::open(GroupOptions {
             storage: config.storage()?,
             log: config.log,
@@ -93,6 +94,7 @@ impl ForeignEngine {
             limits: config.limits().map_err(bad_input)?,
             relay: config.relay.clone(),
             tasks: config.tasks.clone(),
+            schedules: config.schedules.clone(),
         })?))
     }
 

@@ -1,6 +1,7 @@
 //! The text of answers about tasks, queues and limits, as rows of fields; and of what a tick tells of tasks.
 
 use super::events::{EventKind, Events, ROW, fields};
+use super::schedule_rows::translate_schedule;
 use super::tasks::{status_code, submitted_row, task_id};
 use crate::record::{LimitSpec, Outcome};
 use crate::runtime::{TaskCell, TaskEnd, TaskEvent, attempt_notes};
@@ -149,6 +150,7 @@ pub(super) fn translate(cell: &TaskCell, event: TaskEvent, events: &mut Events) 
             let text = fields(&[&task_id(task), &kind, &attempt.to_string(), &end.code().to_string()]);
             events.push(EventKind::TaskNotice, 1, 0, text);
         }
+        TaskEvent::Schedule(event) => translate_schedule(&event, events),
         TaskEvent::Warning(warning) => {
             let message = match warning {
                 Warning::NoWorkerFor { task, queue } => {

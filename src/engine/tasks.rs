@@ -6,7 +6,7 @@ use super::foreign::ForeignEngine;
 use super::host::Slot;
 use super::keys::task_key;
 use super::task_rows::{limit_row, parent_row, queue_row, reason_row, task_row};
-use crate::machine::Halt;
+use crate::machine::{Halt, Limits};
 use crate::record::{Class, FIELDS_BYTES_MAX, LimitSpec, Outcome, Seq, TaskNo, TaskRole, TaskSpec, encode_failure};
 use crate::runtime::{Place, TaskCell, TaskEvent, TaskWork, Token};
 use crate::scheduler::{Dedupe, Failure, Lease, Refusal, Status, TaskView};
@@ -108,7 +108,7 @@ impl ForeignEngine {
     }
 
     /// The scheduler answers the host that opened the group, and no other.
-    fn check_opener(&self) -> Result<(), EngineError> {
+    pub(super) fn check_opener(&self) -> Result<(), EngineError> {
         self.check_open()?;
         if self.right.place == Place::OPENER {
             return Ok(());
@@ -131,18 +131,7 @@ impl ForeignEngine {
     }
 
     fn check_spec(&self, spec: &TaskSpec<'_>) -> Result<(), String> {
-        self.config.limits()?.check_payload("the input of a task", spec.payload)?;
-        if spec.key.is_some_and(|key| parse_task_id(key).is_some()) {
-            return Err("a key cannot look like the id of a task (t-1, t-2 …)".into());
-        }
-        let bytes = fields_bytes(spec);
-        if bytes > FIELDS_BYTES_MAX {
-            return Err(format!(
-                "the names, keys, tags and lists of a task take {bytes} bytes; the limit is {FIELDS_BYTES_MAX}: put what \
-                 is large into its input"
-            ));
-        }
-        Ok(())
+        check_spec(&self.config.limits()?, spec, 0)
     }
 
     /// What attempts say, in order. Under a lease that is not the current one it changes nothing.
@@ -387,6 +376,22 @@ impl ForeignEngine {
     }
 }
 
+/// Whether the log takes the task. `more_bytes`: what else its record holds.
+pub(super) fn check_spec(limits: &Limits, spec: &TaskSpec<'_>, more_bytes: usize) -> Result<(), String> {
+    limits.check_payload("the input of a task", spec.payload)?;
+    if spec.key.is_some_and(|key| parse_task_id(key).is_some()) {
+        return Err("a key cannot look like the id of a task (t-1, t-2 …)".into());
+    }
+    let bytes = fields_bytes(spec) + more_bytes;
+    if bytes > FIELDS_BYTES_MAX {
+        return Err(format!(
+            "the names, keys, tags and lists of a task take {bytes} bytes; the limit is {FIELDS_BYTES_MAX}: put what is \
+             large into its input"
+        ));
+    }
+    Ok(())
+}
+
 fn tell_outcome(cell: &mut TaskCell, now_ms: i64, lease: Lease, outcome: TaskOutcome<'_>, bytes_max: usize) {
     let too_large = |bytes: &[u8]| {
         (bytes.len() > bytes_max).then(|| {
@@ -427,7 +432,23 @@ fn each(
 }
 
 fn refused(token: Token, refusal: &Refusal) -> TaskEvent {
-    TaskEvent::Refuse(token, refusal.code(), refusal.to_string())
+    TaskEvent::Refuse(token, verb_code(refusal), refusal.to_string())
+}
+
+/// The code of a refusal of anything but a submission.
+pub(super) fn verb_code(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Full { .. } | Refusal::Reserved { .. } => ErrorCode::Busy.text(),
+        Refusal::Closed
+        | Refusal::KeyInUse { .. }
+        | Refusal::UnknownQueue(_)
+        | Refusal::Limit(_)
+        | Refusal::Invalid(_)
+        | Refusal::UnknownParent(_)
+        | Refusal::UnknownKey(_)
+        | Refusal::Cycle(_)
+        | Refusal::DuplicateKey(_) => refusal.code(),
+    }
 }
 
 /// What a row says of a submission: what became of it and the task's number, or `r`, a code and why.
@@ -452,7 +473,7 @@ fn cut(reason: &str) -> &str {
 }
 
 /// What the fields of a task take in its record, besides its input, at most.
-fn fields_bytes(spec: &TaskSpec<'_>) -> usize {
+pub(super) fn fields_bytes(spec: &TaskSpec<'_>) -> usize {
     let texts = [Some(spec.queue), Some(spec.kind), spec.key, spec.tenant, spec.order_key];
     let text_bytes: usize = texts.into_iter().flatten().map(str::len).sum();
     let limit_bytes: usize =

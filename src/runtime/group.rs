@@ -66,7 +66,7 @@ impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
         let GroupOptions { storage, log: mut log_options, shards, mut workers, may_clamp_workers, .. } = options;
-        let GroupOptions { clock, flush, is_memory, limits, relay, tasks, .. } = options;
+        let GroupOptions { clock, flush, is_memory, limits, relay, tasks, schedules, .. } = options;
         let mut tasks = Tasks::new(tasks).map_err(GroupError::Tasks)?;
         if is_memory {
             log_options.reserve_bytes = 0;
@@ -100,6 +100,9 @@ impl Group {
         })?;
         if let Some((lsn, text)) = fault {
             return Err(GroupError::Record(lsn, text));
+        }
+        if let Some(declared) = &schedules {
+            tasks.reconcile(clock.now_ms(), declared).map_err(GroupError::Schedule)?;
         }
         if machines.is_empty() {
             if count == 0 || count > SHARDS_MAX {

@@ -34,5 +34,5 @@ pub use opening::{GroupError, GroupOptions, Opened, Relay};
 pub use orders::attempt_notes;
 pub use outputs::Outputs;
 pub use places::{Place, Right};
-pub use tasks::{TaskCell, TaskEnd, TaskEvent, TaskWork};
+pub use tasks::{DeclaredSchedules, TaskCell, TaskEnd, TaskEvent, TaskWork};
 pub use watchdog::Blocked;

@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use super::flusher::FlushMode;
+use super::tasks::DeclaredSchedules;
 use crate::log::{LogError, LogOptions, Storage};
 use crate::machine::{Limits, Message};
 use crate::record::{Lsn, ShardId};
@@ -32,6 +33,8 @@ pub struct GroupOptions {
     pub relay: Option<Arc<dyn Relay>>,
     /// Queues and limits of tasks.
     pub tasks: crate::scheduler::Config,
+    /// The schedules that code declares. `None`: those there are stay as they are.
+    pub schedules: Option<DeclaredSchedules>,
 }
 
 /// Carries messages to shards that are not in this process. May drop and repeat them, never reorder those of one
@@ -72,6 +75,8 @@ pub enum GroupError {
     Shards(String),
     /// Queues or limits are defined as they cannot be.
     Tasks(crate::scheduler::ConfigError),
+    /// A declared schedule is refused, and with it all of them.
+    Schedule(crate::scheduler::ScheduleError),
 }
 
 impl fmt::Display for GroupError {
@@ -81,6 +86,7 @@ impl fmt::Display for GroupError {
             GroupError::Record(lsn, text) => write!(formatter, "record {lsn} cannot be understood: {text}"),
             GroupError::Shards(text) => formatter.write_str(text),
             GroupError::Tasks(error) => error.fmt(formatter),
+            GroupError::Schedule(error) => error.fmt(formatter),
         }
     }
 }

@@ -7,10 +7,10 @@
 use super::cell::Token;
 use super::held::Held;
 use crate::machine::{Message, Outbox, Sink};
-use crate::record::{AttemptEnd, Lsn, Outcome, ShardId, TaskNo, TaskSpec};
+use crate::record::{AttemptEnd, Lsn, Outcome, ScheduleSpec, ShardId, TaskNo, TaskSpec, decode_schedule};
 use crate::scheduler::{
     AbortReason, Answer, AttemptNote, Config, ConfigError, Dedupe, Engine, Lease, Output, Refusal, RestoreError,
-    Status, Submitted, SubmitterNo, Warning,
+    ScheduleError, ScheduleEvent, Status, Submitted, SubmitterNo, Warning,
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -53,7 +53,12 @@ pub enum TaskEvent {
     },
     /// Something that nobody asked for and somebody should know.
     Warning(Warning),
+    /// What a schedule did that no task shows.
+    Schedule(ScheduleEvent),
 }
+
+/// Schedules that code declares: names, and definitions as they are recorded.
+pub type DeclaredSchedules = Vec<(Box<str>, Box<[u8]>)>;
 
 /// How a task ended.
 #[derive(Debug)]
@@ -151,6 +156,15 @@ impl Tasks {
             }
         }
         Ok(())
+    }
+
+    /// Brings the declared schedules to these definitions, between [`Tasks::restore`] and [`Tasks::recover`].
+    pub(super) fn reconcile(&mut self, now_ms: i64, declared: &DeclaredSchedules) -> Result<(), ScheduleError> {
+        let specs: Vec<(&str, ScheduleSpec<'_>)> = declared
+            .iter()
+            .map(|(name, bytes)| (&**name, decode_schedule(bytes).expect("a definition comes as it was encoded")))
+            .collect();
+        self.cell.get_mut().engine.handle_reconcile(now_ms, &specs).map(|_| ())
     }
 
     /// Goes on after the last record.
@@ -255,11 +269,24 @@ impl TaskCell {
         token: Token,
         submissions: impl Iterator<Item = &'a (TaskSpec<'a>, Dedupe)>,
     ) {
+        self.decide(work, token, submissions, |engine, now_ms, (spec, dedupe)| {
+            engine.handle_submit(now_ms, spec, *dedupe)
+        });
+    }
+
+    /// Takes the answers to submissions of any kind, in order; [`TaskEvent::Submitted`] follows once all are decided.
+    pub fn decide<S>(
+        &mut self,
+        work: &mut TaskWork<'_>,
+        token: Token,
+        submissions: impl Iterator<Item = S>,
+        mut submit: impl FnMut(&mut Engine, i64, S) -> Result<Submitted<Answer>, Refusal>,
+    ) {
         let number = self.next_batch;
         self.next_batch += 1;
         let mut batch = Batch { token, answers: Vec::new(), missing: 0 };
-        for (place, (spec, dedupe)) in submissions.enumerate() {
-            batch.answers.push(match self.engine.handle_submit(work.now_ms, spec, *dedupe) {
+        for (place, submission) in submissions.enumerate() {
+            batch.answers.push(match submit(&mut self.engine, work.now_ms, submission) {
                 Ok(Submitted::Now(answer)) => Some(Ok(answer)),
                 Err(refusal) => Some(Err(refusal)),
                 Ok(Submitted::Waits(submitter)) => {
@@ -345,6 +372,9 @@ impl TaskCell {
                 }
                 other => self.route(other),
             }
+        }
+        while let Some(event) = self.engine.poll_schedule_event() {
+            self.held.hold(self.last, TaskEvent::Schedule(event));
         }
     }
 
