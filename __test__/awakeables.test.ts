@@ -1,4 +1,4 @@
-import { workflow } from 'fusee';
+import { signal, workflow } from 'fusee';
 import { crashEverywhere } from 'fusee/testing';
 import { engineOf, rejection } from './support/engines';
 
@@ -25,6 +25,17 @@ test('the first completion settles it, later ones change nothing and say so', as
   await expect(engine.fail(tokens[0], new Error('third'))).resolves.toBe(false);
   await expect(handle.result()).resolves.toEqual({ at: new Date(5) });
   await expect(engine.complete(tokens[0], 'after the end')).resolves.toBe(false);
+});
+
+test('a token that somebody makes up for a signal completes nothing, and no signal has the name of an awakeable', async () => {
+  const waits = workflow('waits', (ctx: any) => ctx.waitFor(signal('approved')));
+  const engine = await engineOf([waits]);
+  const handle = await engine.start(waits, undefined, { id: 'a' });
+  await engine.idle();
+  const token = `fusee1.${Buffer.from(JSON.stringify(['a', handle.runId, 'approved'])).toString('base64url')}`;
+  expect((await rejection(engine.complete(token, 'forged'))).name).toBe('RunNotFoundError');
+  expect((await handle.describe()).status).toBe('running');
+  expect(() => signal('awakeable:x')).toThrow(/must not begin with 'awakeable:'/);
 });
 
 test('two completions at once have one winner', async () => {

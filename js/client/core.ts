@@ -306,7 +306,8 @@ export class EngineCore implements PumpOwner {
     host.isShuttingDown = true;
     host.bodies.hold();
     this.taskBodies.hold();
-    if (this.failure === undefined) this.native.drainTasks();
+    // The scheduler is the whole group's, and goes on when one worker closes.
+    if (this.failure === undefined && this.settings.group?.kind !== 'part') this.native.drainTasks();
     try {
       await this.bodiesEnded(graceMs);
       this.pump.abortBodies(new ClosedError('the engine is closing'));

@@ -3,6 +3,7 @@
  *
  * One is a wait for a signal that nobody else can name, so it is recorded, replayed and cancelled as waits are.
  */
+import { AWAKEABLE_PREFIX } from '../definitions.js';
 import { TimeoutError } from '../errors.js';
 import { tokenOf, type AwakeableOutcome } from '../tokens.js';
 import { WaitOp } from './operations.js';
@@ -43,7 +44,7 @@ export function openAwakeable(run: Run, timeoutMs: number): Awakeable {
   const refusal = refusalOf(run);
   if (refusal !== null) return { token: '', promise: refuse(refusal) };
   const seq = ++run.seq;
-  const name = `awakeable:${run.host.idempotencyKey(run, SECRET, seq)}`;
+  const name = `${AWAKEABLE_PREFIX}${run.host.idempotencyKey(run, SECRET, seq)}`;
   const answer = run.host.verbs.openWait(run.slot, seq, name, timeoutMs);
   if (!isOpen(run, answer, 'awakeable')) return { token: '', promise: never() };
   const op = new AwakeableOp(seq, run.id);

@@ -124,6 +124,19 @@ fn nothing_of_a_task_leaves_before_its_records_are_durable_law_1() {
 }
 
 #[test]
+fn the_end_of_a_task_for_which_nobody_waits_becomes_durable_with_workers_too_law_1() {
+    for workers in [0, 1] {
+        let config = Config { workers, flush: Some(FlushMode::Inline), ..config() };
+        let mut rig = Rig { engine: ForeignEngine::open(config, Box::new(|| {})).unwrap(), told: Vec::new() };
+        rig.enqueue(1, "mail", &["a"]).unwrap();
+        let given = rig.one();
+        rig.says(given.lease, TaskOutcome::Completed(b"done"));
+        rig.settle();
+        assert_eq!(rig.engine.group.durable(), rig.engine.group.last(), "{workers} workers");
+    }
+}
+
+#[test]
 fn a_result_counts_once_and_only_under_the_current_lease_law_7() {
     let mut rig = Rig::open();
     rig.enqueue(1, "mail", &["a"]).unwrap();

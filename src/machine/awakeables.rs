@@ -8,6 +8,9 @@ use super::run::{Code, RunIx};
 use super::shard::{Shard, Work};
 use crate::record::{Record, Seq};
 
+/// How names of awakeables begin, and no names of signals: else a token could be made up for any wait of a run.
+const AWAKEABLE_PREFIX: &str = "awakeable:";
+
 /// What the journal of a run says about an awakeable.
 enum Place {
     /// The run has asked for none of this name.
@@ -62,6 +65,9 @@ impl Shard {
 
     fn awakeable(&self, run: RunIx, name: &str) -> Place {
         let mut place = Place::Unasked;
+        if !name.starts_with(AWAKEABLE_PREFIX) {
+            return place;
+        }
         for (_, entry) in self.run(run).journal.entries() {
             if let Record::WaitSet { seq, name: waited, .. } = entry.record
                 && waited == name

@@ -605,6 +605,10 @@ impl Group {
     }
 
     /// The lowest LSN that something of the scheduler's waits for; `u64::MAX`: none.
+    pub(super) fn tasks_last(&self) -> u64 {
+        self.tasks.last()
+    }
+
     pub(super) fn tasks_wanted(&self) -> u64 {
         self.tasks.wanted()
     }

@@ -236,8 +236,8 @@ impl Group {
     /// Something that is not durable concerns a place: a record of its shards, an answer to it.
     fn waits_for_disk(&self, right: Right) -> bool {
         let durable = self.durable().0;
-        let wanted = if right.place == Place::OPENER { self.tasks_wanted() } else { u64::MAX };
-        let waits_for_tasks = wanted != u64::MAX && wanted > durable;
+        // Also where nobody waits for a record of the scheduler: nothing else of the opener's would have it written.
+        let waits_for_tasks = right.place == Place::OPENER && self.tasks_last() > durable;
         waits_for_tasks
             || self.gauges.iter().any(|gauge| {
                 let answer = gauge.answers[right.place.index()].load(Ordering::Acquire);

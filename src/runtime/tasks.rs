@@ -128,6 +128,8 @@ pub(super) struct Tasks {
     cell: Mutex<TaskCell>,
     has_events: AtomicBool,
     wanted: AtomicU64,
+    /// The newest record of the scheduler.
+    last: AtomicU64,
     due_ms: AtomicI64,
 }
 
@@ -141,6 +143,7 @@ impl Tasks {
             cell: Mutex::new(TaskCell::new(Engine::new(Config { epoch, ..config })?)),
             has_events: AtomicBool::new(false),
             wanted: AtomicU64::new(u64::MAX),
+            last: AtomicU64::new(0),
             due_ms: AtomicI64::new(i64::MAX),
         })
     }
@@ -179,6 +182,7 @@ impl Tasks {
         cell.commit(&mut work);
         self.has_events.store(!cell.events.is_empty(), Ordering::Release);
         self.wanted.store(cell.held.first().map_or(u64::MAX, |lsn| lsn.0), Ordering::Release);
+        self.last.store(cell.last.0, Ordering::Release);
         self.due_ms.store(cell.engine.next_wake_ms().unwrap_or(i64::MAX), Ordering::Release);
         result
     }
@@ -230,6 +234,11 @@ impl Tasks {
     pub(super) fn due_ms(&self) -> Option<i64> {
         let due_ms = self.due_ms.load(Ordering::Acquire);
         (due_ms != i64::MAX).then_some(due_ms)
+    }
+
+    /// The newest record of the scheduler of this life; 0: none.
+    pub(super) fn last(&self) -> u64 {
+        self.last.load(Ordering::Acquire)
     }
 
     /// The lowest LSN that something held back waits for; `u64::MAX`: none.

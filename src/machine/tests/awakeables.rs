@@ -29,6 +29,15 @@ fn the_first_completion_is_recorded_and_no_other() {
 }
 
 #[test]
+fn a_wait_for_a_signal_is_no_awakeable() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.wait(run, "approved", None).unwrap();
+    assert!(matches!(complete(&mut world, "a", "approved"), Err(Refusal::NotFound(_))));
+    assert_eq!(world.labels(run).iter().filter(|label| **label == "signalReceived").count(), 0);
+}
+
+#[test]
 fn code_that_is_not_here_does_not_keep_it_from_being_completed() {
     let mut world = World::new(1);
     let run = world.started("a");
