@@ -47,6 +47,28 @@ test('a module of TypeScript is loaded in the workers by the loader of the main 
   expect(answers(ended.stdout)[0].thread).toBeGreaterThan(0);
 });
 
+test('a workflow of several versions runs each of them in the workers', () => {
+  const file = join(folder, 'versions.mjs');
+  writeFileSync(
+    file,
+    `
+    import { isMainThread, threadId } from 'node:worker_threads';
+    import { open, workflow } from ${JSON.stringify(dist)};
+    const run = (version) => async (ctx) => ({ thread: await ctx.step('t', () => threadId), version });
+    export const old = workflow('versioned', run(1), { version: 1 });
+    export const newest = workflow('versioned', run(2), { version: 2 });
+    if (isMainThread) {
+      const engine = await open(process.argv[2], { workers: { count: 2, module: import.meta.url } });
+      for (const version of [1, 2]) console.log(JSON.stringify(await engine.execute(newest, null, { version })));
+      await engine.close();
+    }
+    `,
+  );
+  const ended = spawnSync(process.execPath, [file, join(folder, 'data')], { encoding: 'utf8' });
+  expect(ended.stderr).toBe('');
+  expect(answers(ended.stdout).map((answer) => answer.version)).toEqual([1, 2]);
+});
+
 test('a debugger may be attached: the workers run as without it', () => {
   const ended = spawnSync(process.execPath, ['--inspect=127.0.0.1:0', program(), join(folder, 'data')], {
     encoding: 'utf8',

@@ -107,7 +107,8 @@ function readWorkers({ workers, workflows }: OpenOptions): CoreSettings['group']
   return { kind: 'client', workers: readWorkerOptions(workers) };
 }
 
-function readDefinitions(workflows: unknown): ReadonlyMap<string, WorkflowCode> {
+/** Definitions by name, all versions of one together. @throws TypeError */
+export function readDefinitions(workflows: unknown): ReadonlyMap<string, WorkflowCode> {
   if (!Array.isArray(workflows)) throw new TypeError('workflows must be an array of what workflow() returned');
   const byName = new Map<string, Map<number, WorkflowDefinition>>();
   workflows.forEach((definition: unknown, index) => {

@@ -8,7 +8,8 @@ import threads from 'node:worker_threads';
 import { encodeFailure } from '../codec.js';
 import { WorkerEngine } from '../client/worker-engine.js';
 import type { Logger } from '../worker/host.js';
-import type { WorkflowDefinition } from '../definitions.js';
+import { readDefinitions } from '../client/options.js';
+import type { WorkflowCode } from '../workflow/run.js';
 import { becomeThreadOfGroup, type Boot, type FromWorker, type ThreadOfGroup, type ToWorker } from './messages.js';
 import type { TaskDefinition } from '../scheduler/definition.js';
 import { fingerprints, loadDefinitions, loadTasks } from './module.js';
@@ -39,7 +40,7 @@ function loggerOf(): Logger {
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-function serve(definitions: ReadonlyMap<string, WorkflowDefinition>, tasks: ReadonlyMap<string, TaskDefinition>): void {
+function serve(definitions: ReadonlyMap<string, WorkflowCode>, tasks: ReadonlyMap<string, TaskDefinition>): void {
   let engine: WorkerEngine | undefined;
   const handle = async (message: ToWorker): Promise<void> => {
     switch (message.kind) {
@@ -62,10 +63,10 @@ function serve(definitions: ReadonlyMap<string, WorkflowDefinition>, tasks: Read
   });
 }
 
-Promise.all([loadDefinitions(moduleUrl), loadTasks(moduleUrl)]).then(
-  ([definitions, tasks]) => {
-    serve(definitions, tasks);
-    tell({ kind: 'loaded', definitions: fingerprints(definitions) });
-  },
-  (error: unknown) => tell({ kind: 'failed', error: encodeFailure(error) }),
-);
+async function load(): Promise<void> {
+  const [definitions, tasks] = await Promise.all([loadDefinitions(moduleUrl), loadTasks(moduleUrl)]);
+  serve(readDefinitions(definitions), tasks);
+  tell({ kind: 'loaded', definitions: fingerprints(definitions) });
+}
+
+load().catch((error: unknown) => tell({ kind: 'failed', error: encodeFailure(error) }));

@@ -7,9 +7,9 @@ import { isTask, type TaskDefinition } from '../scheduler/definition.js';
 import type { Found } from './messages.js';
 
 /** Loads a module, whatever its kind. @throws what it throws; TypeError where it exports no definition */
-export async function loadDefinitions(url: string): Promise<ReadonlyMap<string, WorkflowDefinition>> {
+export async function loadDefinitions(url: string): Promise<readonly WorkflowDefinition[]> {
   const found = definitionsIn((await import(url)) as object);
-  if (found.size === 0) {
+  if (found.length === 0) {
     throw new TypeError(
       `the module ${url} exports no definition: export what workflow() returns, or name another module in workers.module`,
     );
@@ -26,31 +26,24 @@ export async function loadTasks(url: string): Promise<ReadonlyMap<string, TaskDe
   return new Map(tasks.map((task) => [task.name, task]));
 }
 
-/** Every exported definition; those of a default export too, as modules of CommonJS have it. */
-function definitionsIn(exported: object): ReadonlyMap<string, WorkflowDefinition> {
-  const found = new Map<string, WorkflowDefinition>();
-  const add = (value: unknown): void => {
-    if (!isWorkflow(value)) return;
-    const before = found.get(value.name);
-    if (before !== undefined && before !== value) {
-      throw new TypeError(`the module of the workers exports two workflows named '${value.name}'`);
-    }
-    found.set(value.name, value);
-  };
-  for (const value of Object.values(exported)) add(value);
+/** Every exported definition, once; those of a default export too, as modules of CommonJS have it. */
+function definitionsIn(exported: object): readonly WorkflowDefinition[] {
   const byDefault = (exported as { default?: unknown }).default;
-  if (typeof byDefault === 'object' && byDefault !== null && !isWorkflow(byDefault)) {
-    for (const value of Object.values(byDefault)) add(value);
-  }
-  return found;
+  const more = typeof byDefault === 'object' && byDefault !== null && !isWorkflow(byDefault) ? byDefault : {};
+  return [...new Set([...Object.values(exported), ...Object.values(more)].filter(isWorkflow))];
 }
 
-/** What tells one definition from another of its name. */
-export function fingerprints(definitions: ReadonlyMap<string, WorkflowDefinition>): Found[] {
-  const found = [...definitions.values()].map(({ name, handler, options }) => {
+/** What tells the code of a name from other code of that name: all its versions. */
+export function fingerprints(definitions: readonly WorkflowDefinition[]): Found[] {
+  const texts = new Map<string, string[]>();
+  for (const { name, handler, options } of definitions) {
     const { version = 1, timeout } = options;
     const text = `${version}\n${JSON.stringify(timeout) ?? ''}\n${handler.toString()}`;
-    return { name, fingerprint: createHash('sha256').update(text).digest('hex') };
+    texts.set(name, [...(texts.get(name) ?? []), text]);
+  }
+  const found = [...texts].map(([name, versions]) => {
+    const fingerprint = createHash('sha256').update(JSON.stringify(versions.sort())).digest('hex');
+    return { name, fingerprint };
   });
   return found.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }

@@ -90,8 +90,8 @@ impl ForeignEngine {
     /// The thread of a part is gone, in that incarnation of it. Attempts that ran there are lost attempts; what it may
     /// still say changes nothing. `false`: that incarnation was over.
     pub fn lose(&self, part: u16, incarnation: u32) -> bool {
-        let place = u8::try_from(part + 1).map(Place);
-        place.is_ok_and(|place| self.group.leave(crate::runtime::Right { place, incarnation }))
+        let place = self.group.place_of_part(part);
+        place.is_some_and(|place| self.group.leave(crate::runtime::Right { place, incarnation }))
     }
 
     /// Gives the shards of a part that is not there to the others. Returns how many have moved.

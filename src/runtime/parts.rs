@@ -137,10 +137,15 @@ impl Group {
         true
     }
 
+    /// The place of a part; `None`: the group has none of that number.
+    pub(crate) fn place_of_part(&self, part: u16) -> Option<Place> {
+        (usize::from(part) + 1 < self.places.len()).then(|| Place((part + 1) as u8))
+    }
+
     /// Gives the shards of a part that is not there to those that are, in turn. Returns how many shards moved.
     pub fn spread(&self, part: u16) -> usize {
         let _alone = self.parts.membership.lock();
-        let absent = Place((part + 1) as u8);
+        let Some(absent) = self.place_of_part(part) else { return 0 };
         let present: Vec<Right> = (1..self.places.len()).filter_map(|n| self.places.right(Place(n as u8))).collect();
         if present.is_empty() || self.places.right(absent).is_some() {
             return 0;

@@ -238,6 +238,10 @@ fn what_a_lost_incarnation_says_changes_nothing_law_7() {
     let incarnation = lost.engine.incarnation();
     assert!(client.engine.lose(0, incarnation));
     assert!(!client.engine.lose(0, incarnation), "once");
+    for none in [2, 255, u16::MAX] {
+        assert!(!client.engine.lose(none, 1), "the group has two parts");
+        assert_eq!(client.engine.spread(none), 0);
+    }
     let last = client.engine.group().last();
     assert_eq!(lost.engine.complete(body.slot, STEP, body.lease, b"late", false), Err(Halt::Dead));
     assert_eq!(lost.engine.quiescent(body.slot), Err(Halt::Dead));
