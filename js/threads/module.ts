@@ -30,7 +30,8 @@ export async function loadTasks(url: string): Promise<ReadonlyMap<string, TaskDe
 function definitionsIn(exported: object): readonly WorkflowDefinition[] {
   const byDefault = (exported as { default?: unknown }).default;
   const more = typeof byDefault === 'object' && byDefault !== null && !isWorkflow(byDefault) ? byDefault : {};
-  return [...new Set([...Object.values(exported), ...Object.values(more)].filter(isWorkflow))];
+  const values: unknown[] = [...(Object.values(exported) as unknown[]), ...(Object.values(more) as unknown[])];
+  return [...new Set(values.filter(isWorkflow))];
 }
 
 /** What tells the code of a name from other code of that name: all its versions. */

@@ -239,7 +239,7 @@ fn what_a_lost_incarnation_says_changes_nothing_law_7() {
     assert!(client.engine.lose(0, incarnation));
     assert!(!client.engine.lose(0, incarnation), "once");
     for none in [2, 255, u16::MAX] {
-        assert!(!client.engine.lose(none, 1), "the group has two parts");
+        assert!(!client.engine.lose(none, 1), "the group has no part {none}");
         assert_eq!(client.engine.spread(none), 0);
     }
     let last = client.engine.group().last();
