@@ -11,7 +11,11 @@ fn image(shard: &Shard) -> String {
     let runs: Vec<String> = shard
         .views()
         .map(|(run, view)| {
-            let view = RunView { marks: Marks { is_stuck: false, ..view.marks }, ..view };
+            // A cancel takes back paused steps when the code takes it, and not by the records: which of them are shielded
+            // is the code's to say. So a run that was cancelled may be shown as paused until its code is here again.
+            let is_cancelled = shard.history(run).any(|entry| matches!(entry.record, Record::Cancel { .. }));
+            let is_paused = view.marks.is_paused && !is_cancelled;
+            let view = RunView { marks: Marks { is_stuck: false, is_paused }, ..view };
             let history: Vec<String> = shard.history(run).map(|entry| format!("{entry:?}")).collect();
             format!("{view:?} {:?} {history:?}", shard.outcome(run))
         })
