@@ -12,7 +12,7 @@ import { readDefinitions } from '../client/options.js';
 import type { WorkflowCode } from '../workflow/run.js';
 import { becomeThreadOfGroup, type Boot, type FromWorker, type ThreadOfGroup, type ToWorker } from './messages.js';
 import type { TaskDefinition } from '../scheduler/definition.js';
-import { fingerprints, loadDefinitions, loadTasks } from './module.js';
+import { fingerprints, loadDefinitions } from './module.js';
 
 const { fusee, workerData } = threads.workerData as Boot;
 const { port, module: moduleUrl, part } = fusee;
@@ -64,9 +64,9 @@ function serve(definitions: ReadonlyMap<string, WorkflowCode>, tasks: ReadonlyMa
 }
 
 async function load(): Promise<void> {
-  const [definitions, tasks] = await Promise.all([loadDefinitions(moduleUrl), loadTasks(moduleUrl)]);
-  serve(readDefinitions(definitions), tasks);
-  tell({ kind: 'loaded', definitions: fingerprints(definitions) });
+  const { workflows, tasks } = await loadDefinitions(moduleUrl);
+  serve(readDefinitions(workflows), tasks);
+  tell({ kind: 'loaded', definitions: fingerprints(workflows) });
 }
 
 load().catch((error: unknown) => tell({ kind: 'failed', error: encodeFailure(error) }));

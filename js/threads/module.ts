@@ -6,32 +6,30 @@ import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
 import { isTask, type TaskDefinition } from '../scheduler/definition.js';
 import type { Found } from './messages.js';
 
-/** Loads a module, whatever its kind. @throws what it throws; TypeError where it exports no definition */
-export async function loadDefinitions(url: string): Promise<readonly WorkflowDefinition[]> {
-  const found = definitionsIn((await import(url)) as object);
-  if (found.length === 0) {
+/** What a module is to run. */
+export interface Definitions {
+  readonly workflows: readonly WorkflowDefinition[];
+  /** By name: for workflows that ask for them. */
+  readonly tasks: ReadonlyMap<string, TaskDefinition>;
+}
+
+/** Loads a module, whatever its kind. @throws what it throws; TypeError where it exports no workflow */
+export async function loadDefinitions(url: string): Promise<Definitions> {
+  const values = exportedBy((await import(url)) as object);
+  const workflows = values.filter(isWorkflow);
+  if (workflows.length === 0) {
     throw new TypeError(
       `the module ${url} exports no definition: export what workflow() returns, or name another module in workers.module`,
     );
   }
-  return found;
+  return { workflows, tasks: new Map(values.filter(isTask).map((task) => [task.name, task])) };
 }
 
-/** The tasks that a module exports, by name: for workflows that ask for them. */
-export async function loadTasks(url: string): Promise<ReadonlyMap<string, TaskDefinition>> {
-  const exported = (await import(url)) as { default?: unknown };
-  const byDefault = exported.default;
-  const more = typeof byDefault === 'object' && byDefault !== null ? Object.values(byDefault) : [];
-  const tasks = [...Object.values(exported), ...(more as unknown[])].filter(isTask);
-  return new Map(tasks.map((task) => [task.name, task]));
-}
-
-/** Every exported definition, once; those of a default export too, as modules of CommonJS have it. */
-function definitionsIn(exported: object): readonly WorkflowDefinition[] {
-  const byDefault = (exported as { default?: unknown }).default;
-  const more = typeof byDefault === 'object' && byDefault !== null && !isWorkflow(byDefault) ? byDefault : {};
-  const values: unknown[] = [...(Object.values(exported) as unknown[]), ...(Object.values(more) as unknown[])];
-  return [...new Set(values.filter(isWorkflow))];
+/** Every exported value, once; those of a default export too, as modules of CommonJS have it. */
+function exportedBy(module: object): readonly unknown[] {
+  const byDefault = (module as { default?: unknown }).default;
+  const more = typeof byDefault === 'object' && byDefault !== null ? byDefault : {};
+  return [...new Set<unknown>([module, more].flatMap((of) => Object.values(of) as unknown[]))];
 }
 
 /** What tells the code of a name from other code of that name: all its versions. */

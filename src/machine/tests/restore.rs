@@ -12,9 +12,10 @@ fn image(shard: &Shard) -> String {
         .views()
         .map(|(run, view)| {
             // A cancel takes back paused steps when the code takes it, and not by the records: which of them are shielded
-            // is the code's to say. So a run that was cancelled may be shown as paused until its code is here again.
+            // is the code's to say. So a run that was cancelled may be shown as paused until its code is here again; the
+            // pause of the run itself is by the records alone.
             let is_cancelled = shard.history(run).any(|entry| matches!(entry.record, Record::Cancel { .. }));
-            let is_paused = view.marks.is_paused && !is_cancelled;
+            let is_paused = if is_cancelled { shard.is_held(run) } else { view.marks.is_paused };
             let view = RunView { marks: Marks { is_stuck: false, is_paused }, ..view };
             let history: Vec<String> = shard.history(run).map(|entry| format!("{entry:?}")).collect();
             format!("{view:?} {:?} {history:?}", shard.outcome(run))
@@ -123,6 +124,28 @@ proptest! {
         shard.restored(false, &mut effects);
         let _ = image(&shard);
     }
+}
+
+/// What the property above leaves to the code: it comes to the same once the code is here again.
+#[test]
+fn a_step_that_is_paused_behind_a_cancel_is_taken_back_by_the_code_again_after_a_restart_law_7() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.step(run, "pay").unwrap();
+    world.cancel("a").unwrap();
+    assert!(world.retry(run, 1, 1, None));
+    let is_paused = |world: &World| world.shards[0].views().next().unwrap().1.marks.is_paused;
+    assert!(is_paused(&world));
+    assert_eq!(world.next(run), Some((DeliveryKind::Cancelled, 0)));
+    assert!(!is_paused(&world));
+    world.reopen(false);
+    assert!(is_paused(&world), "only the code knows that nothing shields the step");
+    world.load(run);
+    assert_eq!(world.next(run), Some((DeliveryKind::Start, 0)));
+    world.step(run, "pay").unwrap();
+    assert_eq!(world.next(run), Some((DeliveryKind::Cancelled, 0)));
+    assert_eq!(world.next(run), None);
+    assert!(!is_paused(&world));
 }
 
 /// Records that are well formed one by one, and nonsense together.
