@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { live } from './support/lives';
 
 const root = resolve(__dirname, '..');
 const KILLS = 4;
@@ -15,37 +15,18 @@ interface Line {
   readonly warning?: string;
 }
 
-/** One process; killed once `runs` of its functions have run. */
-async function life(mode: string, place: string, runs: number, hear: (line: Line) => void) {
-  const args = [join(root, 'tests/kill/schedule-child.mjs'), mode, join(place, 'fusee'), join(place, 'effects')];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  let rest = '';
-  let heard = 0;
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    const lines = (rest + text).split('\n');
-    rest = lines.pop()!; // what has no end yet, or was cut off by the kill
-    for (const line of lines.map((each) => JSON.parse(each) as Line)) {
-      hear(line);
-      if (line.ran !== undefined && ++heard >= runs) child.kill('SIGKILL');
-    }
-  });
-  const [code, signal] = await new Promise<[number | null, string | null]>((done) =>
-    child.once('close', (...ended) => done(ended)),
-  );
-  return { code, signal };
-}
-
 test('a process that is killed with a schedule under way makes each time once, and those of its death up (LAW-3, LAW-7)', async () => {
   const parent = join(root, 'target/kill');
   mkdirSync(parent, { recursive: true });
   const place = mkdtempSync(join(parent, '/'));
+  const paths = [join(place, 'fusee'), join(place, 'effects')];
   const keys: string[] = [];
   const tasks = new Set<string>();
   const ran = new Set<string>();
   const complaints: string[] = [];
   let fires = 0;
   let finished = false;
-  const hear = (line: Line): void => {
+  const hear = (line: Line): boolean => {
     if (line.warning !== undefined) complaints.push(line.warning);
     if (line.ran !== undefined) ran.add(line.ran);
     if (line.task !== undefined) {
@@ -54,12 +35,13 @@ test('a process that is killed with a schedule under way makes each time once, a
     }
     if (line.fires !== undefined) fires = line.fires;
     if (line.finished === true) finished = true;
+    return line.ran !== undefined;
   };
   for (let number = 0; number < KILLS; number += 1) {
-    const { signal } = await life('work', place, 5 + 4 * number, hear);
+    const { signal } = await live('schedule-child.mjs', ['work', ...paths], 5 + 4 * number, hear);
     expect(signal).toBe('SIGKILL');
   }
-  const { code } = await life('finish', place, Infinity, hear);
+  const { code } = await live('schedule-child.mjs', ['finish', ...paths], Infinity, hear);
   expect({ code, finished, complaints }).toEqual({ code: 0, finished: true, complaints: [] });
 
   const times = keys.map((key) => Date.parse(key.slice('beat@'.length))).sort((a, b) => a - b);
