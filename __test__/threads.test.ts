@@ -148,6 +148,23 @@ test('one file of ESM that opens and is the module runs with the guard, and is n
   rmSync(folder, { recursive: true, force: true });
 });
 
+test('why a worker could not load is told, however late the thread that opens hears of its end', async () => {
+  const told = await run(`
+    const told = [];
+    for (let round = 0; round < 5; round += 1) {
+      const refused = refusal(() => open(':memory:', workers(1, { module: fixture('empty.cjs') })));
+      // What the worker says and its end have both come when this thread looks again.
+      for (let turn = 0; turn < 3; turn += 1) {
+        await new Promise(setImmediate);
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+      }
+      told.push(await refused);
+    }
+    print(told);
+  `);
+  for (const why of told) expect(why).toMatch(/^TypeError: .*exports no definition/);
+});
+
 test('what cannot be is refused at open, and leaves nothing open', async () => {
   const told = await run(`
     const told = {};

@@ -2,7 +2,13 @@
  * The workers of a group, seen from the thread that opened it: started, compared, watched, replaced, closed.
  */
 import * as path from 'node:path';
-import { MessageChannel, Worker, type MessagePort, type ResourceLimits } from 'node:worker_threads';
+import {
+  MessageChannel,
+  receiveMessageOnPort,
+  Worker,
+  type MessagePort,
+  type ResourceLimits,
+} from 'node:worker_threads';
 import { decodeFailure } from '../codec.js';
 import { ClosedError } from '../errors.js';
 import type { Logger } from '../worker/host.js';
@@ -174,10 +180,10 @@ export class Pool {
       member.error = undefined;
       member.incarnation = 0;
       member.bornMs = owner.primitives.monotonicMs();
-      port.on('message', (message: FromWorker) => {
-        if (member.worker !== worker) return;
-        this.handle(member, message, resolve, reject);
-      });
+      const hear = (message: FromWorker): void => {
+        if (member.worker === worker) this.handle(member, message, resolve, reject);
+      };
+      port.on('message', hear);
       // The engine says whether the process stays alive.
       port.unref();
       worker.unref();
@@ -186,6 +192,10 @@ export class Pool {
         reject(this.failure(member, error));
       });
       worker.on('exit', (code) => {
+        // The end of a thread may be told before what it said last, which says why it ended.
+        for (let last = receiveMessageOnPort(port); last !== undefined; last = receiveMessageOnPort(port)) {
+          hear(last.message as FromWorker);
+        }
         reject(this.failure(member, member.error ?? new Error(`it ended with code ${code} before it had joined`)));
         this.handleExit(member, worker, code);
       });
