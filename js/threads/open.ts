@@ -75,7 +75,7 @@ class GroupEngine extends Engine {
 
   private handleBlocked(worker: number, isBlocked: boolean, text: string): boolean {
     const { core } = this;
-    const [silentMs = '0', id = '', runId = '', definition = ''] = text.split('\u001f');
+    const [silentMs = '0', incarnation = '0', id = '', runId = '', definition = ''] = text.split('\u001f');
     const run = id === '' ? undefined : { id, runId, definition };
     if (isBlocked) {
       const where = run === undefined ? '' : `; it entered workflow '${definition}' ${id} last`;
@@ -83,7 +83,7 @@ class GroupEngine extends Engine {
     }
     const base = { type: 'workerBlocked', time: new Date(core.nowMs()), worker };
     const told = core.listeners.emit('workerBlocked', { ...base, isBlocked, silentMs: Number(silentMs), run });
-    if (isBlocked) this.pool.handleBlocked(worker);
+    if (isBlocked) this.pool.handleBlocked(worker, Number(incarnation));
     return told;
   }
 }

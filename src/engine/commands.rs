@@ -64,7 +64,7 @@ impl ForeignEngine {
         }
         let key_root = self.key_roots.next()?;
         let shard = self.group.shard_of(request.id);
-        self.group.with(shard, |cell, work| {
+        self.on_shard(shard, |cell, work| {
             let new = NewRun {
                 id: request.id,
                 kind: request.kind,
@@ -100,8 +100,7 @@ impl ForeignEngine {
             if let Some(StartWith::Update(token, update)) = request.with {
                 super::updates::offer(cell, token, Target { id: request.id, run: Some(no) }, &update);
             }
-        });
-        Ok(())
+        })
     }
 
     fn open_runs(&self) -> usize {
@@ -188,11 +187,10 @@ impl ForeignEngine {
         work: impl FnOnce(&mut ShardCell, &mut crate::machine::Work<'_>, Target<'_>) -> Result<(), crate::machine::Refusal>,
     ) -> Result<(), EngineError> {
         let (shard, no) = self.target(run)?;
-        self.group.with(shard, |cell, context| match work(cell, context, Target { id: run.id, run: no }) {
+        self.on_shard(shard, |cell, context| match work(cell, context, Target { id: run.id, run: no }) {
             Ok(()) => cell.held.hold(cell.shard.last(), Output::Ack(token)),
             Err(refusal) => refuse(cell, token, &refusal),
-        });
-        Ok(())
+        })
     }
 
     pub(super) fn admits(&self, id: &str) -> Result<(), EngineError> {
