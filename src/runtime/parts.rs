@@ -80,7 +80,7 @@ impl Group {
     }
 
     /// Whoever opened the group takes its place, with all shards if there are no workers. `notify` may be called from any
-    /// thread, without a lock held, once until the next tick.
+    /// thread, without a shard's lock held, once until the next tick.
     pub fn enter_opener(&self, notify: Notify) -> Right {
         let _alone = self.parts.membership.lock();
         let right = self.places.enter(Place::OPENER, notify).expect("a group is opened once");
@@ -228,8 +228,12 @@ impl Group {
         }
         for gauge in &self.gauges {
             let is_own = gauge.holder.load(Ordering::Acquire) == right.pack();
-            if is_own && gauge.last.load(Ordering::Acquire) > durable.0 {
-                self.places.want(right.place, durable.0 + 1);
+            if is_own {
+                if gauge.last.load(Ordering::Acquire) > durable.0 {
+                    self.places.want(right.place, durable.0 + 1);
+                }
+                // What is held back may rest on records of other shards.
+                self.places.want(right.place, gauge.wanted.load(Ordering::SeqCst));
             }
             self.places.want(right.place, gauge.answers[right.place.index()].load(Ordering::SeqCst));
         }
