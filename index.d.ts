@@ -841,6 +841,12 @@ export interface WorkflowHandle<Output = unknown> {
   pause(options?: AuditOptions): Promise<void>;
   /** Ends a pause; tries a stuck run again. */
   resume(options?: AuditOptions): Promise<void>;
+  /**
+   * Has its sleeps (`ctx.sleep`, `ctx.sleepUntil`) end now, before their time; limits of waits and pauses between attempts keep
+   * theirs. Resolved: that is durable. No-op if it does not sleep; a paused run notices when it is resumed.
+   * @throws {@link RunNotFoundError} if it has ended
+   */
+  wake(options?: AuditOptions): Promise<void>;
   /** What is known about the run. */
   describe(): Promise<RunRow>;
   /** The records of the run, in order, up to the last durable one. */

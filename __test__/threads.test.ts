@@ -11,7 +11,7 @@ const fixtures = resolve(__dirname, 'fixtures/threads');
 async function run(body: string): Promise<any> {
   const ended = await runScript(`
     const flows = require(${JSON.stringify(join(fixtures, 'flows.cjs'))});
-    const { where, gate, deadly, about, caller, parent, spin, stuck, go, status } = flows;
+    const { where, gate, deadly, about, caller, parent, spin, stuck, nap, go, status } = flows;
     const fixture = (name) => ${JSON.stringify(fixtures)} + '/' + name;
     const module = fixture('flows.cjs');
     const lives = new SharedArrayBuffer(4);
@@ -35,6 +35,20 @@ test('runs are spread over the workers, and results come to the thread that aske
   expect(answers.map((answer: any) => answer.input)).toEqual(Array.from({ length: 40 }, (_, n) => n));
   expect(new Set(answers.map((answer: any) => answer.thread)).size).toBe(2);
   expect(answers.every((answer: any) => answer.thread > 0)).toBe(true);
+});
+
+test('sleeps of runs of any worker are ended early by the thread that asks', async () => {
+  const threads = await run(`
+    const engine = await open(dir, workers(2));
+    const handles = await Promise.all(ids(8).map((id) => engine.start(nap, undefined, { id })));
+    for (const { id } of handles) while ((await engine.explain(id)).reason !== 'timer') await tick();
+    await Promise.all(handles.map((handle) => handle.wake()));
+    const results = await Promise.all(handles.map((handle) => handle.result()));
+    await engine.close();
+    print(results);
+  `);
+  expect(new Set(threads).size).toBe(2);
+  expect(threads).not.toContain(0);
 });
 
 test('every call of a client works for runs of any worker', async () => {

@@ -88,6 +88,7 @@ export interface NativeEngine extends PumpVerbs {
   terminate(token: number, id: string, runId: string, reason: string, actor: string): void;
   pause(token: number, id: string, runId: string, actor: string): void;
   resume(token: number, id: string, runId: string, actor: string): void;
+  wake(token: number, id: string, runId: string, actor: string): void;
   result(token: number, id: string, runId: string): void;
   forget(token: number): void;
   enqueueTasks(token: number, rows: string): void;

@@ -155,6 +155,12 @@ impl ForeignEngine {
         self.command(token, run, |cell, work, target| cell.shard.resume(work, target, actor))
     }
 
+    /// Ends the sleeps of a run; `token` is acknowledged once that is durable.
+    pub fn wake(&mut self, token: Token, run: Run<'_>, actor: Option<&str>) -> Result<(), EngineError> {
+        check_actor(actor).map_err(bad_input)?;
+        self.command(token, run, |cell, work, target| cell.shard.end_sleeps(work, target, actor))
+    }
+
     fn command(
         &mut self,
         token: Token,

@@ -36,6 +36,7 @@ mod stuck;
 mod timers;
 mod updates;
 mod views;
+mod waking;
 mod walk;
 
 #[cfg(test)]

@@ -40,9 +40,14 @@ impl Record<'_> {
                 op_head(out, 6, run, seq);
                 out.signed(due_ms);
             }
-            Record::TimerFired { run, seq, time_ms } => {
+            Record::TimerFired { run, seq, time_ms, actor: None } => {
                 op_head(out, 7, run, seq);
                 out.signed(time_ms);
+            }
+            Record::TimerFired { run, seq, time_ms, actor: Some(actor) } => {
+                op_head(out, 31, run, seq);
+                out.signed(time_ms);
+                out.text(actor);
             }
             Record::WaitSet { run, seq, name, due_ms } => {
                 op_head(out, 8, run, seq);
