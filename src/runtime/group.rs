@@ -304,17 +304,6 @@ impl Group {
         result
     }
 
-    /// [`Group::with`] for a client, unless its life is over: whoever has its place now chooses the same tokens. Under the
-    /// lock, since a life that ends is forgotten by each shard under its lock, after it is over.
-    pub fn with_present<R>(
-        &self,
-        right: Right,
-        shard: ShardId,
-        work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R,
-    ) -> Option<R> {
-        self.with(shard, |cell, context| self.is_present(right).then(|| work(cell, context)))
-    }
-
     /// Brings a run that has ended back to be looked at, as the one run of a shard of its own, whose code
     /// only `holder` may run. `None`: too many are.
     pub fn revive(&self, shard: Shard, holder: Right) -> Option<ShardId> {

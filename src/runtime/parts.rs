@@ -3,10 +3,12 @@
 //! The group owns the shards. A part holds the right to run the code of some; the right names the part and its
 //! incarnation and stands in the shard, behind its lock. Everything else may be done from any thread.
 
+use super::cell::ShardCell;
 use super::group::Group;
 use super::places::{Notify, Place, Right};
 use super::watchdog::Watchdog;
 use crate::log::LogState;
+use crate::machine::Work;
 use crate::record::{Lsn, ShardId};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -77,6 +79,17 @@ impl Group {
     #[must_use]
     pub fn is_present(&self, right: Right) -> bool {
         self.places.is_present(right)
+    }
+
+    /// [`Group::with`] for a client, unless its life is over: whoever has its place now chooses the same tokens. Under the
+    /// lock, since a life that ends is forgotten by each shard under its lock, after it is over.
+    pub fn with_present<R>(
+        &self,
+        right: Right,
+        shard: ShardId,
+        work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R,
+    ) -> Option<R> {
+        self.with(shard, |cell, context| self.is_present(right).then(|| work(cell, context)))
     }
 
     /// Whoever opened the group takes its place, with all shards if there are no workers. `notify` may be called from any
