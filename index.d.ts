@@ -842,8 +842,8 @@ export interface WorkflowHandle<Output = unknown> {
   /** Ends a pause; tries a stuck run again. */
   resume(options?: AuditOptions): Promise<void>;
   /**
-   * Has its sleeps (`ctx.sleep`, `ctx.sleepUntil`) end now, before their time; limits of waits and pauses between attempts keep
-   * theirs. Resolved: that is durable. No-op if it does not sleep; a paused run notices when it is resumed.
+   * Has its sleeps (`ctx.sleep`, `ctx.sleepUntil`) end now, before their time; time limits of waits and scopes and the times
+   * between attempts stay. Resolved: that is durable. No-op if it does not sleep; a paused run notices when it is resumed.
    * @throws {@link RunNotFoundError} if it has ended
    */
   wake(options?: AuditOptions): Promise<void>;

@@ -22,6 +22,28 @@ test('wake ends all sleeps early, leaves other times alone, and holds over a cra
   expect((await rejection(handle.wake())).name).toBe('RunNotFoundError');
 });
 
+test.each(['live', 'before its code is back'])('the time limit of a scope is no sleep, and stays: %s', async (when) => {
+  const limited = workflow('limited', async (ctx: any) => {
+    const inner = ctx.scope(() => ctx.sleep('30m').then(() => ctx.waitFor(go)), { timeout: '1h' });
+    return inner.catch((error: Error) => [error.name, ctx.now()]);
+  });
+  const engine = await engineOf([limited]);
+  const begin = engine.now();
+  const handle = await engine.start(limited, undefined, { id: 'l' });
+  await engine.idle();
+  if (when === 'live') await handle.wake();
+  else {
+    await handle.pause();
+    await engine.crash();
+    await handle.wake();
+    await handle.resume();
+  }
+  await engine.idle();
+  await expect(handle.describe()).resolves.toMatchObject({ status: 'running' });
+  await engine.advance('1h');
+  await expect(handle.result()).resolves.toEqual(['TimeoutError', Number(begin) + 3_600_000]);
+});
+
 test('a paused run notices when it is resumed; a run that does not sleep is left alone', async () => {
   const sleeps = workflow('sleeps', (ctx: any) => ctx.sleep('1d').then(() => ctx.waitFor(go)));
   const engine = await engineOf([sleeps]);

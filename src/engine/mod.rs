@@ -40,7 +40,7 @@ pub use rewind::{Past, PastEnd};
 pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 
 pub use crate::log::MemoryStorage;
-pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode};
+pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode, TimerMode};
 pub use crate::record::{
     CatchUp, Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Overlap, Parent, Reserve, RetryPolicy, ScheduleSpec,
     TaskNo, TaskSpec, When, encode_schedule,

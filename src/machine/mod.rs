@@ -43,7 +43,7 @@ mod walk;
 mod tests;
 
 pub use attempts::Attempt;
-pub use code::{Halt, OpenedStep, StepMode};
+pub use code::{Halt, OpenedStep, StepMode, TimerMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
 pub use continuing::NextRun;
 pub use journal::JournalSize;

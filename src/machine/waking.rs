@@ -9,7 +9,7 @@ use crate::record::{Record, Seq};
 use std::collections::BTreeSet;
 
 impl Shard {
-    /// Ends the sleeps of a run now, as if their time had come; time limits of waits and retries keep theirs. No-op if it
+    /// Ends the sleeps of a run now, as if their time had come; limits of waits and of scopes and the times of retries stay. No-op if it
     /// does not sleep.
     pub fn end_sleeps(&mut self, work: &mut Work<'_>, target: Target<'_>, actor: Option<&str>) -> Result<(), Refusal> {
         check_actor(actor).map_err(Refusal::BadInput)?;
@@ -31,7 +31,7 @@ impl Shard {
         let mut sleeps = BTreeSet::new();
         for (_, entry) in target.journal.entries() {
             match entry.record {
-                Record::TimerSet { seq, .. } => {
+                Record::TimerSet { seq, is_limit: false, .. } => {
                     sleeps.insert(seq);
                 }
                 Record::TimerFired { seq, .. } => {

@@ -43,7 +43,9 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
             time_ms: from.signed()?,
             details: from.bytes()?,
         },
-        6 => Record::TimerSet { run: run(from)?, seq: seq(from)?, due_ms: from.signed()? },
+        kind @ (6 | 32) => {
+            Record::TimerSet { run: run(from)?, seq: seq(from)?, due_ms: from.signed()?, is_limit: kind == 32 }
+        }
         7 => Record::TimerFired { run: run(from)?, seq: seq(from)?, time_ms: from.signed()?, actor: None },
         8 => Record::WaitSet {
             run: run(from)?,

@@ -47,6 +47,7 @@ fn a_sleep_ends_early_once_and_other_times_stay() {
     let run = world.started("a");
     world.sleep(run, 100).unwrap();
     world.wait(run, "x", Some(100)).unwrap();
+    world.timer(run, 1_000, TimerMode { is_limit: true, ..TimerMode::default() }).unwrap();
     world.rests(run);
     world.now_ms += 40;
     for _ in 0..2 {
@@ -56,7 +57,7 @@ fn a_sleep_ends_early_once_and_other_times_stay() {
     assert_eq!(world.next(run), Some((DeliveryKind::TimerFired, 1)));
     assert_eq!(world.shards[0].turn_ms(run.1), T0 + 40);
     world.rests(run);
-    assert_eq!(world.labels(run), ["started", "timerSet", "waitSet", "timerFired"]);
+    assert_eq!(world.labels(run), ["started", "timerSet", "waitSet", "timerSet", "timerFired"]);
     world.advance(100);
     assert_eq!(world.next(run), Some((DeliveryKind::WaitTimedOut, 2)));
     world.finish(run, Status::Completed, "").unwrap();
