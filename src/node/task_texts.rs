@@ -105,6 +105,12 @@ fn limit_use(text: &str) -> Result<LimitUse<'_>, Fault> {
     Ok(LimitUse { name, key: parts.next(), amount })
 }
 
+/// Entries of two parts each.
+pub(super) fn pairs(text: &str) -> Result<Vec<(String, String)>, Fault> {
+    let entries = text.split(ENTRY).filter(|entry| !entry.is_empty());
+    entries.map(|entry| pair(entry).map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
+}
+
 fn pair(text: &str) -> Result<(&str, &str), Fault> {
     text.split_once(PART).ok_or_else(|| malformed(text))
 }
