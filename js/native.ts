@@ -97,7 +97,7 @@ export interface NativeEngine extends PumpVerbs {
   taskKey(number: string): string;
   drainTasks(): void;
   /** This thread has the code of these tasks, and carries these labels. */
-  defineTasks(names: readonly string[], labels: string): void;
+  defineTasks(packed: string): void;
   taskResult(token: number, task: string): void;
   describeTask(token: number, task: string): void;
   explainTask(token: number, task: string): void;

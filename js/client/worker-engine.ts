@@ -2,6 +2,7 @@
  * The engine of a worker of a group: it runs the code of some shards, and its calls reach the runs of all.
  */
 import { primitives } from '../native.js';
+import { packMember } from '../scheduler/packing.js';
 import { runsElsewhere, task, type TaskDefinition } from '../scheduler/definition.js';
 import type { JoinSettings } from '../threads/messages.js';
 import type { Logger } from '../worker/host.js';
@@ -46,7 +47,7 @@ export class WorkerEngine extends Engine {
       schedules: '',
       group: { kind: 'part', group, part, onCaughtUp },
     });
-    this.core.native.defineTasks([...tasks.keys()], join.labels);
+    this.core.native.defineTasks(packMember(tasks.keys(), join.labels));
   }
 
   /** Number of this life of the worker. */

@@ -145,17 +145,15 @@ function packOptions(
   for (const pair of packPairs(tags, 'tag')) add('g', pair);
 }
 
-/** Names and values, sorted by name. @throws TypeError */
+/** Names and values. @throws TypeError */
 export function packPairs(given: unknown, what: string): string[] {
   if (given === undefined) return [];
   if (typeof given !== 'object' || given === null) throw new TypeError(`${what}s must be an object of texts, by name`);
-  return Object.entries(given)
-    .map(([name, value]: [string, unknown]) => {
-      checkText(name, `the name of a ${what}`);
-      checkText(value, `${what} '${name}'`);
-      return `${name}${PART}${value}`;
-    })
-    .sort();
+  return Object.entries(given).map(([name, value]: [string, unknown]) => {
+    checkText(name, `the name of a ${what}`);
+    checkText(value, `${what} '${name}'`);
+    return `${name}${PART}${value}`;
+  });
 }
 
 function packReserve(reserve: unknown): string {

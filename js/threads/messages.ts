@@ -36,8 +36,8 @@ export interface JoinSettings {
   /** Names of the tasks that the opener was given. */
   readonly tasks: readonly string[];
   readonly taskQueues: ReadonlyMap<string, QueueSettings>;
-  /** What the worker carries, packed. */
-  readonly labels: string;
+  /** What the worker carries: names and values, packed. */
+  readonly labels: readonly string[];
   /** Queues whose starts are limited, by the limit that does it. */
   readonly taskRates: ReadonlyMap<string, string>;
 }

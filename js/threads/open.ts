@@ -4,6 +4,7 @@
 import { Engine } from '../client/engine.js';
 import type { CoreSettings } from '../client/core.js';
 import { runsElsewhere, task, type TaskDefinition } from '../scheduler/definition.js';
+import { packMember } from '../scheduler/packing.js';
 import { checkNeeds } from '../scheduler/settings.js';
 import type { WorkflowCode } from '../workflow/run.js';
 import { Pool, type Lost, type WorkerSettings } from './pool.js';
@@ -68,7 +69,7 @@ class GroupEngine extends Engine {
     for (const name of exported) {
       if (!this.taskTypes.has(name)) this.taskTypes.set(name, task(name, runsElsewhere));
     }
-    this.core.native.defineTasks(own, '');
+    this.core.native.defineTasks(packMember(own, []));
   }
 
   protected override closeCore(graceMs: number): Promise<void> {

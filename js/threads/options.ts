@@ -5,7 +5,6 @@ import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { toMs } from '../duration.js';
 import { knownOptions, shown } from '../options.js';
-import { ENTRY } from '../scheduler/packing.js';
 import { packPairs } from '../scheduler/submission.js';
 import type { WorkerSettings } from './pool.js';
 
@@ -34,7 +33,7 @@ export function readWorkerOptions(given: unknown): WorkerSettings {
   return {
     count: readCount(count),
     module: readModule(module),
-    labels: packPairs(labels, 'label').join(ENTRY),
+    labels: packPairs(labels, 'label'),
     workerData,
     execArgv: execArgv,
     resourceLimits: resourceLimits,

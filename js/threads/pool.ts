@@ -22,8 +22,8 @@ export interface WorkerSettings {
   readonly count: number;
   /** URL of the module. */
   readonly module: string;
-  /** What its threads carry, packed. */
-  readonly labels: string;
+  /** What its threads carry: names and values, packed. */
+  readonly labels: readonly string[];
   readonly workerData: unknown;
   readonly execArgv: readonly string[] | undefined;
   readonly resourceLimits: ResourceLimits | undefined;

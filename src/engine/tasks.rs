@@ -321,11 +321,7 @@ impl ForeignEngine {
     }
 
     /// This thread has the code of these definitions from now on, and carries these labels.
-    pub fn define_tasks(&self, kinds: Vec<String>, labels: Vec<(String, String)>) {
-        let mut labels: Vec<(Box<str>, Box<str>)> =
-            labels.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        labels.sort();
-        let member = Member { kinds: kinds.into_iter().map(Box::from).collect(), labels: labels.into() };
+    pub fn define_tasks(&self, member: Member) {
         let no = MemberNo(self.right.place.0);
         self.group.with_tasks(|cell, work| cell.engine.handle_member(work.now_ms, no, member));
     }

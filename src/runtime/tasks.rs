@@ -146,6 +146,9 @@ struct Post {
     wanted: AtomicU64,
 }
 
+/// A token of a place that no group has: what is said to it is said to nobody.
+const NOBODYS: Token = Token::MAX;
+
 /// Openings in this process: leases of an earlier one never match.
 static EPOCH: AtomicU16 = AtomicU16::new(0);
 
@@ -325,12 +328,18 @@ impl TaskCell {
     /// A place is gone: its attempts are lost ones, and nobody there waits for anything any more.
     pub(super) fn forget_place(&mut self, now_ms: i64, place: Place) {
         self.listen(place, false);
+        self.keep_waiters(&|token| Place::of(token) != place);
+        for batch in self.batches.values_mut().filter(|batch| Place::of(batch.token) == place) {
+            batch.token = NOBODYS;
+        }
+        self.engine.handle_member_gone(now_ms, MemberNo(place.0));
+    }
+
+    fn keep_waiters(&mut self, is_kept: &dyn Fn(Token) -> bool) {
         self.waiters.retain(|_, tokens| {
-            tokens.retain(|token| Place::of(*token) != place);
+            tokens.retain(|token| is_kept(*token));
             !tokens.is_empty()
         });
-        self.batches.retain(|_, batch| Place::of(batch.token) != place);
-        self.engine.handle_member_gone(now_ms, MemberNo(place.0));
     }
 
     /// What a place was to be told is not for whoever comes there next.
@@ -408,10 +417,7 @@ impl TaskCell {
 
     /// A request is not waited for any more.
     pub fn forget(&mut self, token: Token) {
-        self.waiters.retain(|_, tokens| {
-            tokens.retain(|waiting| *waiting != token);
-            !tokens.is_empty()
-        });
+        self.keep_waiters(&|waiting| waiting != token);
         if let Some(mail) = self.mail.get_mut(Place::of(token).index()) {
             mail.held.retain(
                 |event| !matches!(event, TaskEvent::Result(held, _) | TaskEvent::Reply(held, _) if *held == token),

@@ -144,7 +144,7 @@ impl Engine {
             engine.limits.define(&name, limit, 0);
         }
         if let Some(kinds) = engine.config.kinds.take() {
-            engine.set_member(MemberNo(0), Member { kinds, labels: Box::default() });
+            engine.set_member(MemberNo(0), Member { kinds, labels: Vec::new() });
         }
         let queues = std::mem::take(&mut engine.config.queues);
         for (name, queue) in queues {

@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 pub struct MemberNo(pub u8);
 
 /// What a thread runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Member {
     /// Definitions that it has code for.
     pub kinds: BTreeSet<Box<str>>,
-    /// What it carries, sorted.
-    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// What it carries.
+    pub labels: Vec<(Box<str>, Box<str>)>,
 }
 
 /// The threads that are there. `None` of them by number was ever told of: whoever drives the engine runs everything.
@@ -70,15 +70,14 @@ impl Members {
 
 impl Member {
     fn carries(&self, needed: &[(Box<str>, Box<str>)]) -> bool {
-        needed.iter().all(|label| self.labels.binary_search(label).is_ok())
+        needed.iter().all(|label| self.labels.contains(label))
     }
 }
 
 impl Engine {
-    /// A thread is there, with this code and these labels, which must be sorted; or it has others now. Tasks that waited
-    /// for such a one compete again.
+    /// A thread is there, with this code and these labels, or it has others now. Tasks that waited for such a one compete
+    /// again.
     pub fn handle_member(&mut self, now_ms: i64, no: MemberNo, member: Member) {
-        debug_assert!(member.labels.is_sorted(), "labels are compared in one order");
         self.begin(now_ms);
         self.set_member(no, member);
         for at in 0..self.queues.len() {
@@ -95,8 +94,8 @@ impl Engine {
 
     pub(super) fn set_member(&mut self, no: MemberNo, member: Member) {
         let at = usize::from(no.0);
-        if self.members.list.len() <= at {
-            self.members.list.resize(at + 1, None);
+        while self.members.list.len() <= at {
+            self.members.list.push(None);
         }
         let running = self.members.list[at].as_ref().map_or(0, |(_, running)| *running);
         self.members.list[at] = Some((member, running));
