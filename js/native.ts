@@ -97,6 +97,8 @@ export interface NativeEngine extends PumpVerbs {
   taskParents(number: string): string;
   taskKey(number: string): string;
   drainTasks(): void;
+  /** This thread has the code of these tasks, and carries these labels. */
+  defineTasks(packed: string): void;
   taskResult(token: number, task: string): void;
   describeTask(token: number, task: string): void;
   explainTask(token: number, task: string): void;

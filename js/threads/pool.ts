@@ -22,6 +22,8 @@ export interface WorkerSettings {
   readonly count: number;
   /** URL of the module. */
   readonly module: string;
+  /** What its threads carry: names and values, packed. */
+  readonly labels: readonly string[];
   readonly workerData: unknown;
   readonly execArgv: readonly string[] | undefined;
   readonly resourceLimits: ResourceLimits | undefined;
@@ -46,6 +48,8 @@ export interface PoolOwner {
   readonly primitives: Primitives;
   readonly logger: Logger;
   lose(worker: number, incarnation: number): boolean;
+  /** @throws TypeError: a task that the workers export needs what the options do not have */
+  checkTasks(definitions: readonly Found[]): void;
   spread(worker: number): number;
   handleLost(lost: Lost): void;
   /** All workers have come as far as they can at once, for the first time. */
@@ -117,10 +121,10 @@ export class Pool {
     }));
   }
 
-  /** Starts all. Resolves with the types that they define, once all have joined. @throws what hinders any of them */
-  async start(): Promise<readonly string[]> {
+  /** Starts all. Resolves with what they define, once all have joined. @throws what hinders any of them */
+  async start(): Promise<readonly Found[]> {
     await Promise.all(this.members.map((member) => this.spawn(member)));
-    return this.definitions?.map(({ name }) => name) ?? [];
+    return this.definitions ?? [];
   }
 
   /** A worker is blocked, in that incarnation of it: one that has its place by now may be well. */
@@ -250,6 +254,14 @@ export class Pool {
           const text = `the workers have different code: ${difference}; a module must export the same in every thread`;
           member.error = new TypeError(text);
           reject(member.error);
+          void member.worker?.terminate();
+          return;
+        }
+        try {
+          this.owner.checkTasks(message.definitions);
+        } catch (error) {
+          member.error = error;
+          reject(this.failure(member, error));
           void member.worker?.terminate();
           return;
         }

@@ -184,9 +184,7 @@ impl ForeignEngine {
         if !self.group.is_present(self.right) {
             return;
         }
-        if self.right.place == Place::OPENER {
-            self.group.with_tasks(|cell, _| cell.has_listeners = has_listeners);
-        }
+        self.group.with_tasks(|cell, _| cell.listen(self.right.place, has_listeners));
         for shard in self.shard_ids() {
             let place = self.right.place;
             self.group.with_present(self.right, shard, |cell, _| {

@@ -50,5 +50,5 @@ pub use crate::record::{
 };
 pub use crate::runtime::{Accepted, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{
-    Bounds, Config as TaskConfig, Dedupe, DedupeMode, DedupeScope, Lease, OnFull, QueueConfig, UnknownKey,
+    Bounds, Config as TaskConfig, Dedupe, DedupeMode, DedupeScope, Lease, Member, OnFull, QueueConfig, UnknownKey,
 };

@@ -48,6 +48,7 @@ impl ForeignEngine {
         let group = group.ok_or_else(|| EngineError::new(ErrorCode::Closed, "the group is closed; open it again"))?;
         let notify: super::foreign::Notify = notify.into();
         let right = group.enter_part(part, Arc::clone(&notify)).map_err(bad_input)?;
+        group.with_tasks(|cell, _| cell.drop_mail(right.place));
         let config = Config { definitions, ..to.config.clone() };
         Ok(ForeignEngine::over(group, right, config, notify))
     }

@@ -143,6 +143,11 @@ impl Group {
                 cell.forget_place(right.place);
             });
         }
+        self.with_tasks(|cell, work| {
+            cell.forget_place(work.now_ms, right.place);
+            cell.commit(work);
+            cell.drop_mail(right.place);
+        });
         self.parts.version.fetch_add(1, Ordering::AcqRel);
         // Nobody else may have reason to write what it appended, and others wait for it.
         self.flusher.kick();
@@ -250,16 +255,14 @@ impl Group {
             }
             self.places.want(right.place, gauge.answers[right.place.index()].load(Ordering::SeqCst));
         }
-        if right.place == Place::OPENER {
-            self.places.want(right.place, self.tasks_wanted());
-        }
+        self.places.want(right.place, self.tasks_wanted(right.place));
     }
 
     /// Something that is not durable concerns a place: a record of its shards, an answer to it.
     fn waits_for_disk(&self, right: Right) -> bool {
         let durable = self.durable().0;
-        // Also where nobody waits for a record of the scheduler: nothing else of the opener's would have it written.
-        let waits_for_tasks = right.place == Place::OPENER && self.tasks_last() > durable;
+        // Also where nobody waits for a record of the scheduler, or somebody who sleeps: nothing else would have it written.
+        let waits_for_tasks = self.tasks_last() > durable;
         waits_for_tasks
             || self.gauges.iter().any(|gauge| {
                 let answer = gauge.answers[right.place.index()].load(Ordering::Acquire);
