@@ -108,4 +108,31 @@ export function crashEverywhere<W extends AnyWorkflow>(
   check: { readonly expect: (outcome: Outcome<OutputOf<W>>) => MaybePromise<void> },
 ): Promise<{ readonly crashes: number }>;
 
+/** Options of {@link replay}. */
+export interface ReplayOptions {
+  /** Replays only what was recorded before this step: its name (its first call), or its number in the history. */
+  toStep?: string | number;
+  /** Further workflows that the workflow starts. */
+  workflows?: readonly AnyWorkflow[];
+  /** Tasks that the workflow asks for. */
+  tasks?: readonly AnyTask[];
+  /** What messages call the bytes: the name of their file. */
+  source?: string;
+}
+
+/**
+ * Calls the present code with the records of an exported run, as after a crash: it gets the recorded results and comes to
+ * where the run was. No step runs, no time passes, nothing is recorded. The code runs on this thread, so that breakpoints
+ * stop in it.
+ * @param journal what `handle.export()` gave
+ * @returns how the run ended; `open` if neither its records nor the code say so
+ * @throws {@link DeterminismError} where code and records part, with both places; {@link JournalFileError} for bytes that
+ * are no exported run
+ */
+export function replay<W extends AnyWorkflow>(
+  workflow: W,
+  journal: Uint8Array,
+  options?: ReplayOptions,
+): Promise<Outcome<OutputOf<W>> | { readonly status: 'open' }>;
+
 export {};

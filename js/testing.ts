@@ -3,5 +3,6 @@
  * a workflow everywhere.
  */
 export { crashEverywhere } from './testing/crashes.js';
+export { replay } from './testing/replay.js';
 export { testEngine, TestEngine } from './testing/engine.js';
 export type { TestOptions } from './testing/engine.js';
