@@ -26,7 +26,7 @@ import type {
   WorkflowContext,
   WorkflowHandle,
 } from 'fusee';
-import { crashEverywhere, replay, testEngine } from 'fusee/testing';
+import { check, crashEverywhere, replay, testEngine } from 'fusee/testing';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 /** Compiles only if `value` has exactly the type `Expected`. */
@@ -231,6 +231,9 @@ export async function use(): Promise<void> {
   const journal = await run.export({ toStep: 'charge' });
   const replayed = await replay(checkout, journal, { toStep: 3, workflows: [checkout], tasks: [], source: 'a.fjnl' });
   if (replayed.status === 'completed') is<OutputOf<typeof checkout>>()(replayed.result);
+  const { checked, failures } = await check({ workflows: [checkout], dir: './data', journals: [journal, 'a.fjnl'] });
+  is<number>()(checked);
+  is<StuckReport | undefined>()(failures[0]?.difference);
   // @ts-expect-error the bytes, not their file's name
   await replay(checkout, 'a.fjnl');
   is<RunRow>()(await run.describe());

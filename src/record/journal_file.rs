@@ -368,5 +368,4 @@ fn fault(offset: usize, what: JournalWrong) -> JournalFault {
 }
 
 #[cfg(test)]
-#[path = "journal_file_tests.rs"]
 mod tests;
