@@ -441,6 +441,8 @@ export interface StartOptions {
   version?: number;
   /** Longest life of the run. Default: the definition's. */
   timeout?: Duration;
+  /** First search attributes, recorded with the start; `engine.list` finds runs by them. Default: none. */
+  attributes?: Attributes;
   /** Who asked: recorded with the start. Default: nobody. */
   actor?: string;
 }
@@ -629,6 +631,12 @@ export interface WorkflowContext<Input = any> {
   random(name?: string): number;
   /** A UUID, the same in replay. */
   uuid(): string;
+  /**
+   * Sets search attributes, those of its start as well: those that are not named stay, `null` takes one away. They are for
+   * `engine.list` and no state of the run: its code cannot read them. The next run of `continueAsNew` has them too.
+   * @throws `TypeError`, `RangeError` for what is no attribute
+   */
+  setAttributes(attributes: Attributes): void;
   /**
    * Guards a change of the code: `true` for runs that come to this place with the new code, `false` for those that have been
    * past it. The first answer holds for the whole run. `true` is recorded.
@@ -1119,6 +1127,7 @@ export type HistoryKind =
   | 'updateCompleted'
   | 'updateFailed'
   | 'patched'
+  | 'attributesSet'
   | 'paused'
   | 'resumed'
   | 'ended';
@@ -1167,6 +1176,8 @@ export interface RunRow {
   readonly endedAt: Date | undefined;
   /** The run that started it. */
   readonly parent: { readonly id: string; readonly runId: string } | undefined;
+  /** Search attributes. */
+  readonly attributes: { readonly [name: string]: AttributeValue };
 }
 
 /** Which runs: all conditions must hold. */
@@ -1185,7 +1196,45 @@ export interface RunFilter {
   startedAfter?: Time;
   /** Started before this time. */
   startedBefore?: Time;
+  /** What search attributes are: all of these. A value of another kind than what it is compared with does not fulfil it. */
+  attributes?: { readonly [name: string]: AttributeFilter };
+  /** All of these hold as well. */
+  and?: readonly RunFilter[];
+  /** One of these holds as well, at least. */
+  or?: readonly RunFilter[];
+  /** This does not hold. */
+  not?: RunFilter;
 }
+
+/** Value of a search attribute. */
+export type AttributeValue = string | number | bigint | boolean | Date | readonly string[];
+
+/**
+ * Search attributes of a run. `null` takes one away. Up to 64 of a run, 8,192 bytes together; names have 64 bytes, texts 1,024,
+ * both without control characters; lists 64 texts. They are readable on disk and in exported runs.
+ */
+export type Attributes = { readonly [name: string]: AttributeValue | null | undefined };
+
+/** What an attribute is compared with; numbers with numbers, texts by their bytes. */
+export type AttributeBound = string | number | bigint | boolean | Date;
+
+/** What the value of an attribute is, or, of a list, one of its texts: this, or all of these. */
+export type AttributeFilter =
+  | AttributeBound
+  | {
+      /** Above it. */
+      readonly gt?: AttributeBound;
+      /** Above it, or equal. */
+      readonly gte?: AttributeBound;
+      /** Below it. */
+      readonly lt?: AttributeBound;
+      /** Below it, or equal. */
+      readonly lte?: AttributeBound;
+      /** A text that begins so. */
+      readonly prefix?: string;
+      /** Whether there is one. */
+      readonly exists?: boolean;
+    };
 
 /** Options of `list`. */
 export interface ListOptions extends RunFilter {
@@ -1193,6 +1242,22 @@ export interface ListOptions extends RunFilter {
   order?: 'newestFirst' | 'oldestFirst';
   /** Stops after so many. Default: none. */
   limit?: number;
+}
+
+/** Options of `listPage`. */
+export interface PageOptions extends ListOptions {
+  /** Runs of the page. Default 100, at most 10,000. */
+  limit?: number;
+  /** Where the page before it ended. It belongs to the filter and the order that it was given for. */
+  cursor?: string | undefined;
+}
+
+/** Some runs of a list. */
+export interface RunPage {
+  /** In the order of the list. */
+  readonly runs: readonly RunRow[];
+  /** Where the list goes on. `undefined`: it ends here. */
+  readonly cursor: string | undefined;
 }
 
 // ───────────────────────────── Engine ─────────────────────────────
@@ -1570,6 +1635,11 @@ export interface Engine extends AsyncDisposable {
   handle(id: string, options?: { runId?: string }): WorkflowHandle;
   /** Runs, as durable now, read in pages. */
   list(options?: ListOptions): AsyncIterableIterator<RunRow>;
+  /**
+   * One page of a list. Pages are stable: runs that start meanwhile come on none of those that follow (newest first).
+   * @throws `TypeError` for a cursor of another filter or order
+   */
+  listPage(options?: PageOptions): Promise<RunPage>;
   /** Number of runs. */
   count(filter?: RunFilter): Promise<number>;
   /** Why a run is not running. @throws {@link RunNotFoundError} */

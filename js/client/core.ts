@@ -353,7 +353,7 @@ export class EngineCore implements PumpOwner {
   /** Everything recorded so far is durable, and whoever waits for it has been told. */
   private async settled(): Promise<void> {
     const barrier = this.requests.make(
-      (token) => this.native.count(token, '', 0, '', '', -1, -1),
+      (token) => this.native.count(token, ''),
       () => undefined,
     );
     this.pump.wake();

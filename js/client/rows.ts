@@ -1,6 +1,7 @@
 /**
  * Rows as the engine writes them, made into objects.
  */
+import { readAttributes, type AttributeValue } from '../attributes.js';
 import { decode, decodeFailure } from '../codec.js';
 import type { StuckOperation, StuckReport } from '../errors.js';
 
@@ -26,6 +27,7 @@ export interface RunRow {
   readonly startedAt: Date | undefined;
   readonly endedAt: Date | undefined;
   readonly parent: { readonly id: string; readonly runId: string } | undefined;
+  readonly attributes: { readonly [name: string]: AttributeValue };
 }
 
 /** One record of a run. */
@@ -86,6 +88,7 @@ export function readRow(text: string): RunRow {
     startedAt: dateOf(field[7]),
     endedAt: dateOf(field[8]),
     parent: parentRunId === '' ? undefined : { id: field[9] ?? '', runId: parentRunId },
+    attributes: readAttributes(field[11] ?? ''),
   };
 }
 

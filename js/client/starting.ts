@@ -1,6 +1,7 @@
 /**
  * Starting a workflow: what a caller gives, read and checked, and the requests that ask for it.
  */
+import { packAttributes } from '../attributes.js';
 import { asWorkflow, checkInput } from '../definitions.js';
 import { toMs } from '../duration.js';
 import { fromNative, UnknownDefinitionError } from '../errors.js';
@@ -16,10 +17,11 @@ export interface StartOptions {
   readonly idConflictPolicy?: unknown;
   readonly version?: unknown;
   readonly timeout?: unknown;
+  readonly attributes?: unknown;
   readonly actor?: unknown;
 }
 
-const START_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'actor'];
+const START_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'attributes', 'actor'];
 
 /** A start, ready to be asked for. */
 export interface Start {
@@ -28,6 +30,7 @@ export interface Start {
   readonly version: number;
   readonly policies: number;
   readonly timeoutMs: number;
+  readonly attributes: string;
   readonly actor: string;
   readonly input: string;
 }
@@ -56,6 +59,7 @@ export function readStart(
     version: readVersion(options?.version ?? definition.options.version ?? 1),
     policies: (reusePolicyCode(options?.idReusePolicy) << 2) | (conflictPolicyCode(options?.idConflictPolicy) << 4),
     timeoutMs: timeout === undefined ? -1 : toMs(timeout),
+    attributes: packAttributes(options?.attributes, `the option attributes of ${verb}`),
     actor: oneLine(options?.actor, 'actor'),
   };
   const what = `the input of workflow '${type}'`;
@@ -110,8 +114,12 @@ class StartOfResult implements Waiting {
 }
 
 function send(core: EngineCore, start: Start, token: number, resultToken: number): void {
-  const { id, type, version, input, policies, timeoutMs, actor } = start;
-  core.native.start(token, resultToken, id, type, version, input, policies, timeoutMs, actor);
+  const { id, type, version, input, policies, timeoutMs, actor, attributes } = start;
+  if (attributes === '') {
+    core.native.start(token, resultToken, id, type, version, input, policies, timeoutMs, actor);
+  } else {
+    core.native.start(token, resultToken, id, type, version, input, policies, timeoutMs, actor, attributes);
+  }
 }
 
 /** A reply says which run has the id, and whether it was there before. */

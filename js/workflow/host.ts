@@ -70,6 +70,8 @@ export interface Verbs {
   withdraw(slot: number, seq: number): number;
   /** A cancel of the run leaves an open operation alone. */
   shield(slot: number, seq: number): number;
+  /** @param attributes what js/attributes.ts packed */
+  setAttributes(slot: number, seq: number, attributes: string): number;
   /** 1: the run takes the changed way. */
   patched(slot: number, id: string): number;
   answerUpdate(slot: number, number: number, hasFailed: boolean, payload: string): number;

@@ -32,7 +32,7 @@ mod tests;
 pub use commands::{StartRequest, StartWith};
 pub use config::{Config, Durability};
 pub use error::{EngineError, ErrorCode};
-pub use events::{Event, EventKind, Events, FIELD, ROW};
+pub use events::{Event, EventKind, Events, FIELD, PART, ROW, TEXT};
 pub use foreign::{ForeignEngine, Run};
 pub use host::{Completed, Slot, StepAnswer};
 pub use keys::idempotency_key;
@@ -41,14 +41,16 @@ pub use rewind::{Past, PastEnd};
 pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 
 pub use crate::log::MemoryStorage;
-pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode, TimerMode};
+pub use crate::machine::{
+    Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode, Test, TimerMode, Value,
+};
 pub use crate::record::{
     CatchUp, Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Overlap, Parent, Reserve, RetryPolicy, ScheduleSpec,
     TaskNo, TaskSpec, When, encode_schedule,
 };
 pub use crate::record::{
-    ChildSpec, Cut, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
-    TaskRole,
+    Attribute, ChildSpec, Cut, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
+    TEXTS_MAX, TaskRole, write_attribute,
 };
 pub use crate::runtime::{Accepted, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{

@@ -52,6 +52,7 @@ impl Past {
             match record {
                 Record::Start { run, new, .. }
                 | Record::SignalledStart { run, new, .. }
+                | Record::AttributedStart { run, new, .. }
                 | Record::Continued { next: run, new, .. } => {
                     names.insert((shard, run), (new.kind.to_owned(), new.id.to_owned()));
                 }

@@ -1,9 +1,9 @@
 //! The text of answers: runs, records and reasons as rows of fields.
 
-use super::events::fields;
+use super::events::{PART, TEXT, fields};
 use super::keys::hex;
 use crate::machine::{Described, Explanation, RunView, Stuck};
-use crate::record::{Lsn, Record, Seq, ShardId, Status, run_id};
+use crate::record::{Attribute, Lsn, Record, Seq, ShardId, Status, attributes_in, run_id};
 
 /// What a run is, apart from its input: its id, run id, type, version, key root, start, and its parent's run id.
 pub(super) fn identity(shard: ShardId, view: &RunView<'_>) -> String {
@@ -32,7 +32,26 @@ pub(super) fn row(shard: ShardId, view: &RunView<'_>) -> String {
         &view.ended_ms.map(|ended_ms| ended_ms.to_string()).unwrap_or_default(),
         "",
         &view.parent.map(|caller| run_id(caller.shard, caller.run)).unwrap_or_default(),
+        &attribute_text(view.attributes),
     ])
+}
+
+/// Search attributes as a text: names and values in turn, a letter before each value that says what it is.
+pub(super) fn attribute_text(attributes: &[u8]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for entry in attributes_in(attributes) {
+        let Some(value) = entry.value else { continue };
+        parts.push(entry.name.to_owned());
+        parts.push(match value {
+            Attribute::Text(text) => format!("t{text}"),
+            Attribute::Number(number) => format!("n{number}"),
+            Attribute::Flag(flag) => format!("b{}", u8::from(flag)),
+            Attribute::Time(time_ms) => format!("d{time_ms}"),
+            Attribute::Whole(number) => format!("w{number}"),
+            Attribute::Texts(texts) => texts.iter().map(|text| format!("{TEXT}{text}")).collect(),
+        });
+    }
+    parts.join(&PART.to_string())
 }
 
 pub(super) fn history_row(lsn: Lsn, record: &Record<'_>) -> String {
@@ -63,8 +82,11 @@ pub(super) fn history_row(lsn: Lsn, record: &Record<'_>) -> String {
         Record::Update { time_ms, name, payload, .. } => (Some(time_ms), None, name, None, payload),
         Record::UpdateDone { time_ms, payload, .. } => (Some(time_ms), None, "", None, payload),
         Record::Patched { id, .. } => (None, None, id, None, b""),
+        Record::Attributes { seq, time_ms, .. } => (Some(time_ms), seq, "", None, b""),
         // Journals have their parts.
-        Record::SignalledStart { time_ms, new, .. } | Record::Continued { time_ms, new, .. } => {
+        Record::SignalledStart { time_ms, new, .. }
+        | Record::AttributedStart { time_ms, new, .. }
+        | Record::Continued { time_ms, new, .. } => {
             (Some(time_ms), None, new.kind, None, new.input)
         }
         Record::Watched { .. } | Record::Answered { .. } | Record::Received { .. } => (None, None, "", None, b""),

@@ -326,6 +326,7 @@ impl Rig {
             input: b"",
             reuse: IdReuse::Allow,
             conflict: IdConflict::Fail,
+            attributes: b"",
             timeout_ms: None,
             actor: None,
             result_token: None,

@@ -76,6 +76,12 @@ impl ForeignEngine {
         self.code(shard, run, |cell, work| cell.shard.fail_stuck(work, run, failure))
     }
 
+    /// The run's code sets search attributes.
+    pub fn set_attributes(&mut self, slot: Slot, seq: Seq, set: &[u8]) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.code(shard, run, |cell, work| cell.shard.set_attributes(work, run, seq, set))?
+    }
+
     /// Whether the run takes a changed way of its code.
     pub fn patched(&mut self, slot: Slot, id: &str) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;

@@ -159,7 +159,10 @@ impl Shard {
                     open.patches.insert(id.into());
                 }
             }
-            Record::SignalledStart { .. } | Record::Continued { .. } => unreachable!("it was taken apart"),
+            Record::Attributes { set, .. } => self.attributes_set(known(run), set),
+            Record::SignalledStart { .. } | Record::AttributedStart { .. } | Record::Continued { .. } => {
+                unreachable!("it was taken apart")
+            }
         }
         if let (Some(run), Some(entry), true) = (run, entry, is_passed(record)) {
             self.pass(run, entry);
@@ -184,6 +187,8 @@ impl Shard {
     fn create(&mut self, no: RunNo, time_ms: i64, new: &NewRun<'_>) -> RunIx {
         let run = RunIx(u32::try_from(self.runs.len()).expect("runs in memory are bounded far below 2^32"));
         let watchers = new.parent.iter().map(|(caller, _)| *caller).collect();
+        self.newest_ms = self.newest_ms.max(time_ms);
+        self.index.add_run(run, new.kind);
         self.runs.push(Run {
             no,
             id: new.id.into(),
@@ -191,6 +196,8 @@ impl Shard {
             version: new.version,
             key_root: new.key_root,
             created_ms: time_ms,
+            order_ms: self.newest_ms,
+            attributes: Box::default(),
             deadline_ms: new.deadline_ms,
             parent: new.parent,
             last: Lsn::NONE,
@@ -261,6 +268,7 @@ impl Shard {
             unreachable!("a run ends once: every caller looks first");
         };
         self.open_count -= 1;
+        self.index.end_run(run, status);
         if status == Status::Completed {
             self.metrics.runs_completed += 1;
         } else {
@@ -365,6 +373,7 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
         | Record::Paused { .. }
+        | Record::Attributes { .. }
         | Record::Watched { .. } => true,
         Record::Start { .. }
         | Record::StepDone { .. }
@@ -377,6 +386,7 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::Received { .. }
         | Record::Update { .. }
         | Record::SignalledStart { .. }
+        | Record::AttributedStart { .. }
         | Record::Continued { .. } => false,
     }
 }

@@ -1,5 +1,6 @@
 //! The verbs of running code: the operations that it opens, and its end.
 
+use super::attributes::{check_attributes_kept, check_attributes_set};
 use super::limits::check_text;
 use super::ops::{Op, StepOp, StepPhase};
 use super::run::{Code, RunIx};
@@ -250,6 +251,22 @@ impl Shard {
         }
         if let Sending::Watch | Sending::WatchTask(_) = what {
             self.insert(run, seq, Op::Child);
+        }
+        Ok(())
+    }
+
+    /// The code sets search attributes. A run that would have more of them than it may fails.
+    pub fn set_attributes(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, set: &[u8]) -> Result<(), Halt> {
+        let checked = check_attributes_set(set);
+        if let Asked::New = self.ask(work, run, seq, Operation::Attributes, checked)? {
+            if let Err(why) = check_attributes_kept(&self.run(run).attributes, set) {
+                let message = format!("{why} (workflow \"{}\")", self.run(run).id);
+                let failure = crate::record::encode_failure("NonRetryableError", "NON_RETRYABLE", &message);
+                self.done(work, run, Status::Failed, failure.as_bytes(), None, None);
+                return Err(Halt::Dead);
+            }
+            let (no, time_ms) = (self.run(run).no, work.now_ms);
+            self.record(work, run, &Record::Attributes { run: no, seq: Some(seq), time_ms, set })?;
         }
         Ok(())
     }

@@ -21,6 +21,8 @@ const DUE_BATCH_MAX: usize = 1_024;
 pub struct StartCommand<'a> {
     /// What the run will be.
     pub new: NewRun<'a>,
+    /// Its first search attributes, in their writing; empty: none.
+    pub attributes: &'a [u8],
     /// For an id that has been used.
     pub reuse: IdReuse,
     /// For an id that is in use.
@@ -116,8 +118,9 @@ impl Shard {
         signal: Option<NewSignal<'_>>,
         origin: Option<Origin>,
     ) -> Result<Started, Refusal> {
-        let StartCommand { new, reuse, conflict } = command;
+        let StartCommand { new, attributes, reuse, conflict } = command;
         self.limits.check_start(&new).map_err(Refusal::BadInput)?;
+        self.limits.check_attributed(&new, attributes, signal.as_ref()).map_err(Refusal::BadInput)?;
         if let Some(existing) = self.latest_of(new.id) {
             let is_open = self.run(existing).open().is_some();
             if is_open {
@@ -153,6 +156,7 @@ impl Shard {
         }
         let (run, time_ms) = (self.next_run_no(), work.now_ms);
         let record = match signal {
+            signal if !attributes.is_empty() => Record::AttributedStart { run, time_ms, new, set: attributes, signal },
             None => Record::Start { run, time_ms, new, origin },
             Some(signal) => Record::SignalledStart { run, time_ms, new, signal },
         };
@@ -325,7 +329,8 @@ impl Shard {
                     input: &child.input,
                     actor: None,
                 };
-                let command = StartCommand { new, reuse: child.reuse, conflict: child.conflict };
+                let command =
+                    StartCommand { new, attributes: b"", reuse: child.reuse, conflict: child.conflict };
                 self.start_child(work, command, *caller, origin);
             }
             Body::Signal { id, target, name, payload } => {

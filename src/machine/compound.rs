@@ -3,7 +3,7 @@
 
 use super::run::{RunIx, RunState};
 use super::shard::{Effect, Shard};
-use crate::record::{DecodeError, Lsn, Numbered, Reader, Record, RunNo, Status, Writer};
+use crate::record::{DecodeError, Lsn, NewSignal, Numbered, Reader, Record, RunNo, Status, Writer};
 
 impl Shard {
     /// Does to the state what a record says, if it is one of several things.
@@ -30,9 +30,22 @@ impl Shard {
                 self.apply_part(lsn, &signal, run, effects);
                 true
             }
+            Record::AttributedStart { run: no, time_ms, new, set, signal } => {
+                let start = Record::Start { run: no, time_ms, new, origin: None };
+                let run = self.apply_part(lsn, &start, None, effects);
+                let attributes = Record::Attributes { run: no, seq: None, time_ms, set };
+                self.apply_part(lsn, &attributes, run, effects);
+                if let Some(NewSignal { name, payload, dedupe }) = signal {
+                    let (actor, origin) = (new.actor, None);
+                    let signal = Record::Signal { run: no, time_ms, name, payload, dedupe, actor, origin };
+                    self.apply_part(lsn, &signal, run, effects);
+                }
+                true
+            }
             Record::Continued { run: no, time_ms, next, new, carried } => {
                 let old = run.expect("the caller found the run of the record");
                 let carried = self.carried_records(old, next, carried);
+                let attributes = self.run(old).attributes.clone();
                 // Whoever waits for the end waits for the end of the next one.
                 let watchers = self.open_mut(old).map(|open| std::mem::take(&mut open.watchers)).unwrap_or_default();
                 let (status, payload) = (Status::ContinuedAsNew, b"");
@@ -45,6 +58,10 @@ impl Shard {
                 }
                 if let RunState::Ended(end) = &mut self.run_mut(old).state {
                     end.continued = Some(run);
+                }
+                if !attributes.is_empty() {
+                    let carried = Record::Attributes { run: next, seq: None, time_ms, set: &attributes };
+                    self.apply_part(lsn, &carried, Some(run), effects);
                 }
                 for bytes in carried {
                     if let Ok(record) = Record::decode(&bytes) {
@@ -76,6 +93,7 @@ impl Shard {
             | Record::Update { .. }
             | Record::UpdateDone { .. }
             | Record::Patched { .. }
+            | Record::Attributes { .. }
             | Record::Paused { .. } => false,
         }
     }

@@ -15,12 +15,15 @@
 
 mod apply;
 mod attempts;
+mod attributes;
 mod awakeables;
 mod code;
 mod commands;
 mod compound;
 mod continuing;
+mod filter;
 mod handover;
+mod index;
 mod journal;
 mod journal_bounds;
 mod limits;
@@ -43,9 +46,11 @@ mod walk;
 mod tests;
 
 pub use attempts::Attempt;
+pub use attributes::{check_attributes_kept, check_attributes_set};
 pub use code::{Halt, OpenedStep, StepMode, TimerMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
 pub use continuing::NextRun;
+pub use filter::{Filter, Test, Value};
 pub use journal::JournalSize;
 pub use limits::{Limits, check_actor, check_text};
 pub use messages::{Body, Message, Outbox, OwnedChild};
@@ -55,5 +60,5 @@ pub use run::RunIx;
 pub use shard::{Effect, Metrics, Shard, Sink, Work};
 pub use stuck::{Described, Stuck};
 pub use updates::{KnownUpdate, NewUpdate, UpdateAnswer};
-pub use views::{Explanation, Filter, Marks, RunView};
+pub use views::{Explanation, Marks, RunView};
 pub use walk::{Delivery, DeliveryKind};

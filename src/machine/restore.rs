@@ -42,12 +42,16 @@ impl Shard {
     pub fn restore(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<(), RestoreError> {
         let record = Record::decode(bytes).map_err(RestoreError::Decode)?;
         let run = match (&record, record.run()) {
-            (Record::Start { run, .. } | Record::SignalledStart { run, .. }, _)
-                if run.0 != self.next_no || run.0 == u64::MAX =>
+            (
+                Record::Start { run, .. } | Record::SignalledStart { run, .. } | Record::AttributedStart { run, .. },
+                _,
+            ) if run.0 != self.next_no || run.0 == u64::MAX =>
             {
                 return Err(RestoreError::Number(*run));
             }
-            (Record::Start { .. } | Record::SignalledStart { .. }, _) | (_, None) => None,
+            (Record::Start { .. } | Record::SignalledStart { .. } | Record::AttributedStart { .. }, _) | (_, None) => {
+                None
+            }
             (_, Some(no)) => Some(self.run_of(no).ok_or(RestoreError::UnknownRun(no))?),
         };
         if let Record::Continued { next, carried, .. } = &record {
@@ -96,7 +100,10 @@ impl Shard {
 /// The shards that a record sends something to, or has something from.
 fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
     let caller = match record {
-        Record::Start { new, .. } | Record::SignalledStart { new, .. } | Record::Continued { new, .. } => {
+        Record::Start { new, .. }
+        | Record::SignalledStart { new, .. }
+        | Record::AttributedStart { new, .. }
+        | Record::Continued { new, .. } => {
             new.parent.map(|(caller, _)| caller.shard)
         }
         Record::Watched { caller, .. } | Record::Answered { caller, .. } => Some(caller.shard),
@@ -120,6 +127,7 @@ fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
         | Record::Paused { .. }
+        | Record::Attributes { .. }
         | Record::Received { .. } => None,
     };
     [caller, record.origin().map(|origin| origin.from)]

@@ -20,6 +20,11 @@ pub(crate) struct Run {
     pub(crate) version: u32,
     pub(crate) key_root: [u8; 16],
     pub(crate) created_ms: i64,
+    /// Its place among the runs of the shard by start: when it was started, and not before the run before it, however the
+    /// clock was set.
+    pub(crate) order_ms: i64,
+    /// Its search attributes, in their writing.
+    pub(crate) attributes: Box<[u8]>,
     pub(crate) deadline_ms: Option<i64>,
     pub(crate) parent: Option<(Caller, ParentClose)>,
     /// Its newest record.

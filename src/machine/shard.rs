@@ -1,5 +1,6 @@
 //! The shard: its runs, and the one way in which something is recorded about them.
 
+use super::index::Index;
 use super::limits::Limits;
 use super::messages::{Message, Outbox};
 use super::run::{OpenRun, Run, RunIx};
@@ -101,6 +102,9 @@ pub struct Shard {
     pub(super) by_id: BTreeMap<Box<str>, RunIx>,
     pub(super) next_no: u64,
     pub(super) open_count: usize,
+    pub(super) index: Index,
+    /// The latest start so far.
+    pub(super) newest_ms: i64,
     pub(crate) timers: Timers,
     pub(crate) outbox: Outbox,
     pub(super) applied: BTreeMap<ShardId, u64>,
@@ -123,6 +127,8 @@ impl Shard {
             by_id: BTreeMap::new(),
             next_no: 1,
             open_count: 0,
+            index: Index::default(),
+            newest_ms: i64::MIN,
             timers: Timers::default(),
             outbox: Outbox::default(),
             applied: BTreeMap::new(),

@@ -9,6 +9,7 @@ mod limits;
 mod pausing;
 mod restore;
 mod revive;
+mod search;
 mod signals;
 mod starts;
 mod steps;

@@ -28,6 +28,10 @@ pub struct RunView<'a> {
     pub status: Option<Status>,
     pub marks: Marks,
     pub created_ms: i64,
+    /// Its place among the runs of the shard by start.
+    pub order_ms: i64,
+    /// Search attributes, in their writing.
+    pub attributes: &'a [u8],
     pub ended_ms: Option<i64>,
     pub parent: Option<Caller>,
     /// Its newest record.
@@ -61,40 +65,6 @@ pub enum Explanation {
     Outside,
 }
 
-/// Which runs are listed: all that is given must hold. Times are in ms since 1970.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Names of definitions; empty: any.
-    pub kinds: Vec<String>,
-    /// One bit a status code, bit 0 for runs that have not ended; 0: any.
-    pub status_mask: u32,
-    /// With or without the mark.
-    pub is_stuck: Option<bool>,
-    /// With or without the mark.
-    pub is_paused: Option<bool>,
-    /// Ids that begin so.
-    pub id_prefix: String,
-    /// Started at this time or later.
-    pub started_from_ms: Option<i64>,
-    /// Started before this time.
-    pub started_before_ms: Option<i64>,
-}
-
-impl Filter {
-    /// Whether a run is meant.
-    #[must_use]
-    pub fn admits(&self, run: &RunView<'_>) -> bool {
-        let status_bit = 1u32 << run.status.map_or(0, Status::code);
-        (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == run.kind))
-            && (self.status_mask == 0 || self.status_mask & status_bit != 0)
-            && self.is_stuck.is_none_or(|wanted| wanted == run.marks.is_stuck)
-            && self.is_paused.is_none_or(|wanted| wanted == run.marks.is_paused)
-            && run.id.starts_with(&self.id_prefix)
-            && self.started_from_ms.is_none_or(|from_ms| run.created_ms >= from_ms)
-            && self.started_before_ms.is_none_or(|before_ms| run.created_ms < before_ms)
-    }
-}
-
 impl Shard {
     /// A run, seen from outside.
     #[must_use]
@@ -113,6 +83,8 @@ impl Shard {
                 is_stuck: run.open().is_some_and(super::run::OpenRun::is_stuck),
             },
             created_ms: run.created_ms,
+            order_ms: run.order_ms,
+            attributes: &run.attributes,
             ended_ms: end.map(|end| end.time_ms),
             parent: run.parent.map(|(caller, _)| caller),
             last: run.last,

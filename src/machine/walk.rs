@@ -206,6 +206,7 @@ impl Shard {
             | Record::ConditionSet { seq, .. }
             | Record::ChildSet { seq, .. }
             | Record::TaskSet { seq, .. }
+            | Record::Attributes { seq: Some(seq), .. }
             | Record::SendSet { seq, .. } => {
                 if is_asked(seq) {
                     Walk::Pass
@@ -227,6 +228,8 @@ impl Shard {
             Record::Heartbeat { .. }
             | Record::Patched { .. }
             | Record::Paused { .. }
+            | Record::Attributes { seq: None, .. }
+            | Record::AttributedStart { .. }
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Done { .. }

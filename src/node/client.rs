@@ -1,9 +1,10 @@
 //! Verbs of clients.
 
+use super::attribute_texts::{attributes, filter};
 use super::code::policies;
 use super::export::{Call, as_text, export, export_hot};
 use super::fault::{Fault, Shared};
-use crate::engine::{FIELD, Filter, Past, PastEnd, ROW, Run, Slot, StartRequest};
+use crate::engine::{FIELD, Past, PastEnd, ROW, Run, Slot, StartRequest};
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use std::cell::RefCell;
@@ -24,6 +25,7 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
     let texts = RefCell::new(StartTexts::default());
     export_hot(env, object, "start", move |call| {
         let (token, result_token) = (call.number(0)?, call.number(1)?);
+        let set = if call.count() > 9 { attributes(&call.get::<String>(9)?)? } else { Vec::new() };
         let mut texts = texts.borrow_mut();
         let StartTexts { id, kind, input, actor } = &mut *texts;
         for (index, text) in [(2, &mut *id), (3, &mut *kind), (5, &mut *input), (8, &mut *actor)] {
@@ -37,6 +39,7 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
             input,
             reuse,
             conflict,
+            attributes: &set,
             timeout_ms: call.optional_ms(7)?,
             actor: (!actor.is_empty()).then(|| as_text(actor)).transpose()?,
             result_token: (result_token != 0).then_some(result_token),
@@ -120,12 +123,15 @@ fn export_reads(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Re
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "list", move |call| {
-        let (filter, cursor) = (filter(call)?, call.get::<String>(8)?);
-        let (is_newest_first, limit) = (call.get::<u32>(7)? != 0, call.get::<u32>(9)?);
-        Ok(shared.borrow_mut().list(call.get(0)?, &filter, is_newest_first, &cursor, limit as usize)?)
+        let (query, cursor) = (call.get::<String>(1)?, call.get::<String>(3)?);
+        let (is_newest_first, limit) = (call.get::<u32>(2)? != 0, call.get::<u32>(4)?);
+        let filter = filter(&query)?;
+        Ok(shared.borrow_mut().list(call.get(0)?, &filter, &query, is_newest_first, &cursor, limit as usize)?)
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "count", move |call| Ok(shared.borrow_mut().count(call.get(0)?, &filter(call)?)?))?;
+    export(env, object, "count", move |call| {
+        Ok(shared.borrow_mut().count(call.get(0)?, &filter(&call.get::<String>(1)?)?)?)
+    })?;
     let shared = Rc::clone(engine);
     export(env, object, "metrics", move |_| {
         let rows: Vec<String> =
@@ -223,27 +229,4 @@ fn export_past(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Res
 /// The id and the run id, arguments 1 and 2 of most verbs.
 fn target(call: &Call) -> Result<(String, String), Fault> {
     Ok((call.get(1)?, call.get(2)?))
-}
-
-/// A filter, arguments 1 to 6.
-fn filter(call: &Call) -> Result<Filter, Fault> {
-    let (kinds, marks) = (call.get::<String>(1)?, call.get::<String>(3)?);
-    let mark = |with: char, without: char| {
-        if marks.contains(with) {
-            Some(true)
-        } else if marks.contains(without) {
-            Some(false)
-        } else {
-            None
-        }
-    };
-    Ok(Filter {
-        kinds: kinds.split(FIELD).filter(|kind| !kind.is_empty()).map(str::to_owned).collect(),
-        status_mask: call.get(2)?,
-        is_stuck: mark('s', 'S'),
-        is_paused: mark('p', 'P'),
-        id_prefix: call.get(4)?,
-        started_from_ms: call.optional_ms(5)?,
-        started_before_ms: call.optional_ms(6)?,
-    })
 }

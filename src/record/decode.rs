@@ -123,7 +123,7 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
             run: run(from)?,
             time_ms: from.signed()?,
             new: read_new_run(from)?,
-            signal: NewSignal { name: from.text()?, payload: from.bytes()?, dedupe: from.option(Reader::text)? },
+            signal: read_new_signal(from)?,
         },
         23 => Record::Continued {
             run: run(from)?,
@@ -144,8 +144,30 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
         31 => {
             Record::TimerFired { run: run(from)?, seq: seq(from)?, time_ms: from.signed()?, actor: Some(from.text()?) }
         }
+        36 => Record::Attributes {
+            run: run(from)?,
+            seq: Some(Seq(small(from)?)).filter(|seq| seq.0 > 0),
+            time_ms: from.signed()?,
+            set: attributes(from)?,
+        },
+        37 => Record::AttributedStart {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            new: read_new_run(from)?,
+            set: attributes(from)?,
+            signal: from.option(read_new_signal)?,
+        },
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
+}
+
+fn attributes<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
+    let bytes = from.bytes()?;
+    super::check_attributes(bytes).map(|_| bytes)
+}
+
+fn read_new_signal<'a>(from: &mut Reader<'a>) -> Result<NewSignal<'a>, DecodeError> {
+    Ok(NewSignal { name: from.text()?, payload: from.bytes()?, dedupe: from.option(Reader::text)? })
 }
 
 fn read_step_head<'a>(from: &mut Reader<'a>) -> Result<(RunNo, Seq, &'a str, u32, i64), DecodeError> {

@@ -162,6 +162,22 @@ impl Record<'_> {
                 out.byte(role.code());
                 out.bytes(order);
             }
+            Record::Attributes { run, seq, time_ms, set } => {
+                op_head(out, 36, run, seq.unwrap_or(Seq(0)));
+                out.signed(time_ms);
+                out.bytes(set);
+            }
+            Record::AttributedStart { run, time_ms, new, set, signal } => {
+                head(out, 37, run);
+                out.signed(time_ms);
+                write_new_run(out, &new);
+                out.bytes(set);
+                out.option(signal, |out, signal| {
+                    out.text(signal.name);
+                    out.bytes(signal.payload);
+                    out.option(signal.dedupe, Writer::text);
+                });
+            }
         }
     }
 }

@@ -354,11 +354,13 @@ fn belongs_into_a_journal(record: &Record<'_>) -> bool {
         | Record::Update { .. }
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
-        | Record::Paused { .. } => true,
+        | Record::Paused { .. }
+        | Record::Attributes { .. } => true,
         Record::Start { .. }
         | Record::Answered { .. }
         | Record::Received { .. }
         | Record::SignalledStart { .. }
+        | Record::AttributedStart { .. }
         | Record::Continued { .. } => false,
     }
 }

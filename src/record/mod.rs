@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod attributes;
 mod decode;
 mod encode;
 mod failure;
@@ -21,6 +22,9 @@ mod task_golden;
 mod tasks;
 mod varint;
 
+pub use attributes::{
+    Attribute, AttributeEntry, TEXTS_MAX, attributes_in, check_attributes, merge_attributes, write_attribute,
+};
 pub use failure::{encode_failure, encode_step_failure};
 pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
 pub use journal_file::{Cut, JOURNAL_FILE_FORMAT, JournalFault, JournalFile, JournalFileWriter, JournalWrong};

@@ -35,7 +35,10 @@
 //! | 31 | `TimerFired` | somebody who gave a name had a sleep end before its time |
 //! | 32 | `TimerSet` | the code limits the time of a scope |
 //!
-//! 26 to 29 have never been written.
+//! | 36 | `Attributes` | search attributes of the run are set or taken away |
+//! | 37 | `AttributedStart` | a run exists, has search attributes, and may have a signal: all or nothing |
+//!
+//! 26 to 29 and 33 to 35 have never been written.
 
 use super::{Lsn, RunNo, Seq, ShardId, TaskNo};
 
@@ -462,6 +465,21 @@ pub enum Record<'a> {
         role: TaskRole,
         order: &'a [u8],
     },
+    /// `seq`: the operation of the code that sets them; `None`: they came with the run's start. `set` is attributes in
+    /// the writing of [`super::write_attribute`].
+    Attributes {
+        run: RunNo,
+        seq: Option<Seq>,
+        time_ms: i64,
+        set: &'a [u8],
+    },
+    AttributedStart {
+        run: RunNo,
+        time_ms: i64,
+        new: NewRun<'a>,
+        set: &'a [u8],
+        signal: Option<NewSignal<'a>>,
+    },
 }
 
 impl Record<'_> {
@@ -492,7 +510,9 @@ impl Record<'_> {
             | Record::Continued { run, .. }
             | Record::Patched { run, .. }
             | Record::Paused { run, .. }
-            | Record::TaskSet { run, .. } => Some(run),
+            | Record::TaskSet { run, .. }
+            | Record::Attributes { run, .. }
+            | Record::AttributedStart { run, .. } => Some(run),
             Record::Answered { .. } | Record::Received { .. } => None,
         }
     }
@@ -526,7 +546,9 @@ impl Record<'_> {
             | Record::Continued { .. }
             | Record::Patched { .. }
             | Record::Paused { .. }
-            | Record::TaskSet { .. } => None,
+            | Record::TaskSet { .. }
+            | Record::Attributes { .. }
+            | Record::AttributedStart { .. } => None,
         }
     }
 
@@ -546,6 +568,7 @@ impl Record<'_> {
             | Record::SendSet { seq, .. }
             | Record::ChildDone { seq, .. }
             | Record::TaskSet { seq, .. } => Some(seq),
+            Record::Attributes { seq, .. } => seq,
             Record::Start { .. }
             | Record::Signal { .. }
             | Record::Cancel { .. }
@@ -559,7 +582,8 @@ impl Record<'_> {
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Patched { .. }
-            | Record::Paused { .. } => None,
+            | Record::Paused { .. }
+            | Record::AttributedStart { .. } => None,
         }
     }
 
@@ -611,6 +635,8 @@ impl Record<'_> {
             Record::Patched { .. } => "patched",
             Record::Paused { .. } => "paused",
             Record::TaskSet { .. } => "taskEnqueued",
+            Record::Attributes { .. } => "attributesSet",
+            Record::AttributedStart { .. } => "startedWithAttributes",
         }
     }
 }
