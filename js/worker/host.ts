@@ -195,8 +195,8 @@ export class WorkerHost implements Host, BodyOwner {
     return this.settings.definitions.has(type);
   }
 
-  idempotencyKey(run: Run, name: string, nth: number): string {
-    return this.verbs.idempotencyKey(run.keyRoot, name, nth);
+  idempotencyKey(run: Run, seq: number, name: string, nth: number): string {
+    return this.verbs.idempotencyKey(run.originAt(seq).keyRoot, name, nth);
   }
 
   log(run: Run, level: LogLevel, message: string, fields: object | undefined): void {

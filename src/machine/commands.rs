@@ -73,7 +73,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-fn word(status: Status) -> &'static str {
+pub(super) fn word(status: Status) -> &'static str {
     match status {
         Status::Completed => "completed",
         Status::Failed => "failed",
@@ -495,6 +495,7 @@ impl Shard {
             watchers: std::mem::take(&mut open.watchers),
             paused: std::mem::take(&mut open.paused),
             patches: std::mem::take(&mut open.patches),
+            borders: std::mem::take(&mut open.borders),
             untaken: open.untaken,
             is_cancelled: open.is_cancelled,
             is_held: open.is_held,

@@ -49,7 +49,10 @@ impl<'a> Operation<'a> {
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Patched { .. }
-            | Record::Paused { .. } => return None,
+            | Record::Paused { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
+            | Record::Branched { .. } => return None,
         })
     }
 
