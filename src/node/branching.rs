@@ -26,7 +26,11 @@ pub(super) fn export_branching(env: &Env, object: &mut Object<'_>, engine: &Shar
         };
         let (run, token) = (Run { id: &id, run_id: &run_id }, call.get(0)?);
         let mut engine = shared.borrow_mut();
-        if to.is_empty() { engine.reset(token, run, request)? } else { engine.fork(token, run, &to, request)? }
+        if to.is_empty() {
+            engine.reset(token, run, request)?
+        } else {
+            engine.fork(token, run, &to, request)?
+        }
         Ok(())
     })
 }
