@@ -121,6 +121,27 @@ fn a_sleeping_part_is_woken_for_a_receipt_of_a_message_law_3() {
 }
 
 #[test]
+fn the_opener_is_woken_for_a_receipt_of_the_scheduler_law_3() {
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&wakes);
+    let notify = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    };
+    let mut client = Host::over(ForeignEngine::open(config(2, 2), Box::new(notify)).unwrap());
+    let _part = Host::join(&client, 0, || {});
+    while client.engine.idle().1 {
+        client.tick();
+    }
+    let group = client.engine.group();
+    let before = wakes.load(Ordering::Relaxed);
+    group.with_tasks(|cell, _| cell.receipts.hold(group.durable(), (ShardId(0), 0)));
+    assert_eq!(wakes.load(Ordering::Relaxed), before + 1);
+    assert!(client.engine.has_work());
+    client.tick();
+    assert!(!client.engine.has_work());
+}
+
+#[test]
 fn an_answer_that_rests_on_durable_records_wakes_who_asked_also_about_a_run_that_has_ended() {
     let effects = Mutex::default();
     let mut client = client(2, 2);
