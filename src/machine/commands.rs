@@ -497,6 +497,7 @@ impl Shard {
             patches: std::mem::take(&mut open.patches),
             borders: std::mem::take(&mut open.borders),
             untaken: open.untaken,
+            threads_lost: open.threads_lost,
             is_cancelled: open.is_cancelled,
             is_held: open.is_held,
             // Bodies of the life before may still run somewhere.

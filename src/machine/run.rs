@@ -63,6 +63,8 @@ pub(crate) struct OpenRun {
     pub(crate) replay: Option<Box<Replay>>,
     /// The process that ran its bodies is gone, and not by a clean close.
     pub(crate) is_recovered: bool,
+    /// Threads that ended in a turn of its code since that came to the end of what was recorded.
+    pub(crate) threads_lost: u8,
     /// Somebody has paused the run, by the records alone.
     pub(crate) is_held: bool,
     /// The code was told of a cancel, or will be.

@@ -285,6 +285,7 @@ impl Shard {
                 return false;
             }
         }
+        self.open_mut(run).expect("only open runs are walked").threads_lost = 0;
         self.count_untaken(run);
         let pending: Vec<Seq> =
             self.run(run).open().into_iter().flat_map(|open| open.ops.iter()).map(|op| op.0).collect();
