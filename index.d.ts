@@ -123,10 +123,12 @@ export interface WorkflowOptions<Input = any, Parsed = Input> {
   timeout?: Duration;
   /**
    * What becomes of a run whose records its code does not fit, or that breaks the rule of awaiting `ctx` only. `'stuck'`: it
-   * waits until the code is mended, and is tried again by `handle.resume()` and at each `open`. `'fail'`: it fails with a
+   * waits until the code is mended, and is tried again by `handle.resume()` and at each `open`. `'retry'`: the same, and it is tried
+   * again by itself, from its first record, after 1 s, 2 s, 4 s and so on, at most 1 min: for code that breaks the rule only now
+   * and then. Nothing is recorded about it. `'fail'`: it fails with a
    * {@link DeterminismError}; nothing is undone. Default `'stuck'`.
    */
-  onMismatch?: 'stuck' | 'fail';
+  onMismatch?: 'stuck' | 'retry' | 'fail';
 }
 
 /**
@@ -804,7 +806,7 @@ export interface ForkOptions extends AuditOptions {
   toStep: string | number;
   /** Id of the new run. Default: a random one. */
   id?: string;
-  /** Version of the code, from 1. Default: the run's. */
+  /** Version of the code. Default: the run's. */
   version?: number;
 }
 
@@ -814,7 +816,7 @@ export interface ResetOptions extends AuditOptions {
   toStep: string | number;
   /** Signals that came after it come again. Default `true`. */
   reapplySignals?: boolean;
-  /** Version of the code, from 1. Default: the run's. */
+  /** Version of the code. Default: the run's. */
   version?: number;
   /** Steps from there on get other idempotency keys than in the first run. Default `false`. */
   freshKeys?: boolean;
@@ -822,7 +824,7 @@ export interface ResetOptions extends AuditOptions {
 
 /** Options of {@link WorkflowHandle.retry}. */
 export interface RetryOptions extends AuditOptions {
-  /** Version of the code, from 1. Default: the run's. */
+  /** Version of the code. Default: the run's. */
   version?: number;
 }
 

@@ -359,7 +359,7 @@ test.each([
   ['reset', { toStep: 'quote', reapplySignals: 'yes' }, /reapplySignals must be true or false/],
   ['reset', { toStep: 'quote', freshKeys: 1 }, /freshKeys must be true or false/],
   ['reset', { toStep: 'quote', version: -1 }, RangeError],
-  ['reset', { toStep: 'quote', version: 0 }, /from 1/],
+  ['reset', { toStep: 'quote', version: 1.5 }, RangeError],
   ['reset', { toStep: 'quote', actor: 'x'.repeat(257) }, /256/],
   ['fork', undefined, TypeError],
   ['fork', { toStep: 'none' }, /has no step "none"/],

@@ -50,6 +50,7 @@ const END: Border = { kind: 4, name: '', seq: 0 };
 
 const REAPPLIES_SIGNALS = 1;
 const FRESH_KEYS = 2;
+const HAS_VERSION = 4;
 const SEQ_MAX = 0xffffffff;
 
 /** Another run under another id. @returns both ids */
@@ -89,10 +90,10 @@ function branch(
   { version, actor }: RetryOptions,
 ): Promise<string> {
   const code = version === undefined ? 0 : readVersion(version);
-  if (version === 0) throw new RangeError('version must be a whole number from 1');
+  const all = version === undefined ? flags : flags | HAS_VERSION;
   const who = oneLine(actor, 'actor');
   return core.request(
-    (token) => core.native.branch(token, id, runId, to, kind, name, seq, flags, code, who),
+    (token) => core.native.branch(token, id, runId, to, kind, name, seq, all, code, who),
     (text) => text,
   ).promise;
 }

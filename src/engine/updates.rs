@@ -75,6 +75,12 @@ impl ForeignEngine {
         self.code(shard, run, |cell, work| cell.shard.fail_stuck(work, run, failure))
     }
 
+    /// A stuck run is to be tried again after a time.
+    pub fn retry_stuck(&mut self, slot: Slot) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.code(shard, run, |cell, work| cell.shard.retry_stuck(work, run))
+    }
+
     /// Whether the run takes a changed way of its code.
     pub fn patched(&mut self, slot: Slot, id: &str) -> Result<bool, Halt> {
         let (shard, run) = self.place(slot)?;

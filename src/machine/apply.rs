@@ -283,6 +283,9 @@ impl Shard {
         if let Some(deadline_ms) = deadline_ms {
             self.timers.unset(deadline_ms, run, Seq(0));
         }
+        if let Some(due_ms) = open.next_try_ms {
+            self.timers.unset(due_ms, run, super::stuck::NEXT_TRY);
+        }
         for (seq, op) in open.ops.iter() {
             self.disarm(run, seq, op);
         }

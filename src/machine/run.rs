@@ -83,6 +83,9 @@ pub(crate) struct OpenRun {
     pub(crate) watchers: Vec<Caller>,
     /// Updates that the code was handed.
     pub(crate) updates: Option<Box<HandedUpdates>>,
+    /// How often it was stuck and is tried again, and when that is next, in ms since 1970. Since it is in memory.
+    pub(crate) tries: u32,
+    pub(crate) next_try_ms: Option<i64>,
     /// Where it goes on by itself after what it has copied, and what keys come from there on. By the operations.
     pub(crate) borders: Vec<(Seq, [u8; 16])>,
     /// Changes of the code that it has come to, by the records alone.

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 const REAPPLIES_SIGNALS: u32 = 1;
 const HAS_FRESH_KEYS: u32 = 2;
+const HAS_VERSION: u32 = 4;
 
 /// Adds the verb: a fork where an id for it is given, else a reset.
 pub(super) fn export_branching(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
@@ -21,7 +22,7 @@ pub(super) fn export_branching(env: &Env, object: &mut Object<'_>, engine: &Shar
             border: border(call, &name)?,
             reapplies_signals: flags & REAPPLIES_SIGNALS != 0,
             has_fresh_keys: flags & HAS_FRESH_KEYS != 0,
-            version: (version != 0).then_some(version),
+            version: (flags & HAS_VERSION != 0).then_some(version),
             actor: actor.as_deref(),
         };
         let (run, token) = (Run { id: &id, run_id: &run_id }, call.get(0)?);
