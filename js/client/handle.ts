@@ -7,6 +7,7 @@ import { knownOptions, oneLine } from '../options.js';
 import { COMPENSATION_PREFIX } from '../workflow/compensation.js';
 import type { EngineCore } from './core.js';
 import { checkRetry, fork, reset, retry, type ForkOptions, type ResetOptions, type RetryOptions } from './branching.js';
+import { exportRun } from './exporting.js';
 import { patienceOf, waitFor, type ResultOptions } from './patience.js';
 import { readResult } from './results.js';
 import { requestUpdate, type UpdateOptions } from './updating.js';
@@ -147,6 +148,12 @@ export class WorkflowHandle {
       for (const row of rows) yield readHistoryRecord(row);
       if (rows.length < HISTORY_PAGE) return;
     }
+  }
+
+  /** The records of the run as the bytes of a file, up to the last durable one. */
+  export(options?: { toStep?: unknown }): Promise<Uint8Array> {
+    const { id, runId } = this.#target();
+    return exportRun(this.#core, id, runId, options);
   }
 
   #target(): { readonly id: string; readonly runId: string } {

@@ -168,7 +168,7 @@ impl Shard {
         let mut is_behind = false;
         entries
             .filter(|record| {
-                is_behind |= seq_of(record).is_some_and(|seq| seq >= border);
+                is_behind |= record.operation().is_some_and(|seq| seq >= border);
                 let is_taken = if is_behind { goes_along(record, border, reapplies_signals) } else { true };
                 is_taken && is_copied(record)
             })
@@ -192,7 +192,7 @@ impl Shard {
         // A place that it was copied up to was one of the run before.
         let of_border = |record: Record<'_>| match record {
             Record::Branched { seq, .. } => Some(seq),
-            other => seq_of(&other),
+            other => other.operation(),
         };
         let newest = records().filter_map(of_border).max().map_or(0, |seq| seq.0).max(asked);
         let found = match border {
@@ -299,13 +299,5 @@ fn answer_to(record: &Record<'_>) -> Option<Seq> {
     match *record {
         Record::ChildDone { seq, .. } => Some(seq),
         _ => None,
-    }
-}
-
-/// The operation that a record is about.
-fn seq_of(record: &Record<'_>) -> Option<Seq> {
-    match *record {
-        Record::TimerFired { seq, .. } | Record::ChildDone { seq, .. } | Record::Heartbeat { seq, .. } => Some(seq),
-        ref other => Operation::of(other).map(|(seq, _)| seq),
     }
 }

@@ -4,6 +4,7 @@ mod awakeables;
 mod branching;
 mod children;
 mod continuing;
+mod hostile;
 mod journal;
 mod limits;
 mod pausing;
