@@ -69,7 +69,11 @@ test.each<[string, object, string]>([
   ['no or holds', { or: [] }, ''],
   ['not', { not: { attributes: { customer: 7 } } }, 'edc'],
   ['and', { and: [{ status: 'running' }, { not: { attributes: { customer: 7 } } }] }, 'dc'],
-  ['all of them together', { type: idle, or: [{ idPrefix: 'a' }, { not: { idPrefix: 'b' } }], attributes: { customer: 7 } }, 'a'],
+  [
+    'all of them together',
+    { type: idle, or: [{ idPrefix: 'a' }, { not: { idPrefix: 'b' } }], attributes: { customer: 7 } },
+    'a',
+  ],
   ['by type', { type: 'quick' }, 'e'],
   ['by one of several types and statuses', { type: ['quick', idle], status: ['completed', 'failed'] }, 'e'],
   ['of no type', { type: [] }, ''],
@@ -230,7 +234,10 @@ test.each<[object, string]>([
   [{ ['x'.repeat(65)]: 1 }, 'is no name of an attribute'],
   [{ a: Array.from({ length: 65 }, () => 'x') }, '65 texts'],
   [Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`a${n}`, n])), '65 search attributes'],
-  [Object.fromEntries(Array.from({ length: 9 }, (_, n) => [`a${n}`, 'x'.repeat(1000)])), 'a run has up to 64 of 8192 bytes'],
+  [
+    Object.fromEntries(Array.from({ length: 9 }, (_, n) => [`a${n}`, 'x'.repeat(1000)])),
+    'a run has up to 64 of 8192 bytes',
+  ],
 ])('attributes %# are refused', async (attributes, why) => {
   const engine = await engineOf([idle]);
   const error = await rejection(engine.start(idle, undefined, { attributes }));

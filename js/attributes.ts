@@ -45,7 +45,8 @@ export function checkName(name: string, what: string, bytesMax = Infinity): stri
 /** A value as a text. @throws TypeError, RangeError */
 export function packValue(value: unknown, what: string): string {
   if (!Array.isArray(value)) return packOne(value, what);
-  if (value.length > TEXTS_MAX) throw new RangeError(`${what} has ${value.length} texts; it can have up to ${TEXTS_MAX}`);
+  if (value.length > TEXTS_MAX)
+    throw new RangeError(`${what} has ${value.length} texts; it can have up to ${TEXTS_MAX}`);
   return value.map((text) => TEXT + plain(text, what)).join('');
 }
 
@@ -62,7 +63,10 @@ export function packOne(value: unknown, what: string): string {
     case 'bigint':
       if (value < WHOLE_MIN || value > WHOLE_MAX) throw new RangeError(`${what} must fit into 64 bits, not ${value}`);
       return `w${value}`;
-    default:
+    case 'object':
+    case 'function':
+    case 'symbol':
+    case 'undefined':
       return packTime(value, what);
   }
 }
@@ -102,7 +106,7 @@ export function readAttributes(text: string): { readonly [name: string]: Attribu
 
 function readValue(text: string): AttributeValue {
   const rest = text.slice(1);
-  switch (text[0]) {
+  switch (text.slice(0, 1)) {
     case 't':
       return rest;
     case 'n':

@@ -55,5 +55,9 @@ function start(engine, n) {
 }
 
 export function judge(figures) {
-  return Object.keys(PAGES).map((name) => [name.replace('_p50_us', ', p50 in µs').replaceAll('_', ' '), figures[name], 1000]);
+  return Object.keys(PAGES).map((name) => [
+    name.replace('_p50_us', ', p50 in µs').replaceAll('_', ' '),
+    figures[name],
+    1000,
+  ]);
 }

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /**
  * `fusee check`: whether the code of a module fits what is recorded. For a gate before a deploy.
  */
@@ -36,11 +35,14 @@ interface Asked {
   readonly json: boolean;
 }
 
-// The answer alone goes to standard output, whatever the module prints.
-globalThis.console = new Console(process.stderr);
-void main(process.argv.slice(2)).then(({ code, out, err }) => {
-  process.stderr.write(err, () => process.stdout.write(out, () => process.exit(code)));
-});
+/** Runs the command that this process is, and ends it. */
+export function command(): void {
+  // The answer alone goes to standard output, whatever the module prints.
+  globalThis.console = new Console(process.stderr);
+  void main(process.argv.slice(2)).then(({ code, out, err }) => {
+    process.stderr.write(err, () => process.stdout.write(out, () => process.exit(code)));
+  });
+}
 
 async function main(
   args: readonly string[],

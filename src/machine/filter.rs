@@ -81,8 +81,12 @@ impl Test {
         let order = |than: &Value| value.compare(&than.attribute());
         match self {
             Test::Is(than) => order(than) == Some(Ordering::Equal),
-            Test::Above(than, or_equal) => order(than).is_some_and(|order| order.is_gt() || (*or_equal && order.is_eq())),
-            Test::Below(than, or_equal) => order(than).is_some_and(|order| order.is_lt() || (*or_equal && order.is_eq())),
+            Test::Above(than, or_equal) => {
+                order(than).is_some_and(|order| order.is_gt() || (*or_equal && order.is_eq()))
+            }
+            Test::Below(than, or_equal) => {
+                order(than).is_some_and(|order| order.is_lt() || (*or_equal && order.is_eq()))
+            }
             Test::Prefix(prefix) => matches!(value, Attribute::Text(text) if text.starts_with(prefix.as_str())),
             Test::Exists => true,
         }
@@ -218,8 +222,7 @@ impl Shard {
             Way::Ordered(span) if is_newest_first => take(&mut self.index.runs(span, first, end).rev()),
             Way::Ordered(span) => take(&mut self.index.runs(span, first, end)),
             Way::Gathered(spans) => {
-                let mut runs: Vec<RunIx> =
-                    spans.iter().flat_map(|span| self.index.runs(*span, first, end)).collect();
+                let mut runs: Vec<RunIx> = spans.iter().flat_map(|span| self.index.runs(*span, first, end)).collect();
                 runs.sort_unstable();
                 runs.dedup();
                 if is_newest_first {

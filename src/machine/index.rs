@@ -155,8 +155,9 @@ fn order_of_number(number: f64) -> u64 {
 
 /// FNV-1a, mixed as for the shard of an id; of no format.
 fn hash(bytes: &[u8]) -> u64 {
-    let mut hash =
-        bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let mut hash = bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash ^ (hash >> 27)
 }

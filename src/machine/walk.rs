@@ -230,6 +230,9 @@ impl Shard {
             | Record::Paused { .. }
             | Record::Attributes { seq: None, .. }
             | Record::AttributedStart { .. }
+            | Record::Branched { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Done { .. }

@@ -5,6 +5,7 @@
 //! is one threadsafe function, called once until the host ticks.
 
 mod attribute_texts;
+mod branching;
 mod client;
 mod code;
 #[cfg(feature = "count-bytes")]

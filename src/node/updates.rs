@@ -1,7 +1,7 @@
 //! Verbs around updates, and starts that bring a message; of running code, those that came with them.
 
-use super::code::{answer, policies};
 use super::attribute_texts::attributes;
+use super::code::{answer, policies};
 use super::export::{Call, export};
 use super::fault::{DEAD, Fault, LATER, Shared, halt};
 use crate::engine::{Accepted, FIELD, NewSignal, NewUpdate, Run, Seq, Slot, StartRequest, StartWith};
@@ -58,6 +58,8 @@ pub(super) fn export_updates(env: &Env, object: &mut Object<'_>, engine: &Shared
         let failure: String = call.get(1)?;
         Ok(answer(shared.borrow_mut().fail_stuck(Slot(call.get(0)?), failure.as_bytes())))
     })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "retryStuck", move |call| Ok(answer(shared.borrow_mut().retry_stuck(Slot(call.get(0)?)))))?;
     let shared = Rc::clone(engine);
     export(env, object, "pause", move |call| {
         let (id, run_id, actor) = (call.get::<String>(1)?, call.get::<String>(2)?, call.optional_text(3)?);

@@ -25,6 +25,7 @@ mod varint;
 pub use attributes::{
     Attribute, AttributeEntry, TEXTS_MAX, attributes_in, check_attributes, merge_attributes, write_attribute,
 };
+pub use encode::renumbered;
 pub use failure::{encode_failure, encode_step_failure};
 pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
 pub use journal_file::{Cut, JOURNAL_FILE_FORMAT, JournalFault, JournalFile, JournalFileWriter, JournalWrong};

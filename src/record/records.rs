@@ -34,11 +34,13 @@
 //! | 30 | `TaskSet` | the code asked for a task; implies a message to the scheduler |
 //! | 31 | `TimerFired` | somebody who gave a name had a sleep end before its time |
 //! | 32 | `TimerSet` | the code limits the time of a scope |
-//!
+//! | 33 | `Forked` | a run exists whose journal begins with copies |
+//! | 34 | `Reset` | the run ended, the next one under its id exists and has copies of what came before a place: all or nothing |
+//! | 35 | `Branched` | in journals only: what stands before was copied, operations from a number on are the run's own |
 //! | 36 | `Attributes` | search attributes of the run are set or taken away |
 //! | 37 | `AttributedStart` | a run exists, has search attributes, and may have a signal: all or nothing |
 //!
-//! 26 to 29 and 33 to 35 have never been written.
+//! 26 to 29 have never been written.
 
 use super::{Lsn, RunNo, Seq, ShardId, TaskNo};
 
@@ -480,6 +482,31 @@ pub enum Record<'a> {
         set: &'a [u8],
         signal: Option<NewSignal<'a>>,
     },
+    /// `entries`: the records of the run's journal so far, each with its length before it. The first is its `Start`. One
+    /// that has the number of another run, or 0, is a copy: what it implies was done when that one was recorded.
+    Forked {
+        run: RunNo,
+        entries: &'a [u8],
+    },
+    /// `entries`: as of `Forked`, of the run `next`.
+    Reset {
+        run: RunNo,
+        time_ms: i64,
+        next: RunNo,
+        reason: &'a str,
+        actor: Option<&'a str>,
+        entries: &'a [u8],
+    },
+    /// Copied from the run `source` of the workflow `id`. Operations from `seq` on have their keys from `key_root`.
+    Branched {
+        run: RunNo,
+        time_ms: i64,
+        seq: Seq,
+        id: &'a str,
+        source: &'a str,
+        key_root: [u8; 16],
+        actor: Option<&'a str>,
+    },
 }
 
 impl Record<'_> {
@@ -512,7 +539,10 @@ impl Record<'_> {
             | Record::Paused { run, .. }
             | Record::TaskSet { run, .. }
             | Record::Attributes { run, .. }
-            | Record::AttributedStart { run, .. } => Some(run),
+            | Record::AttributedStart { run, .. }
+            | Record::Forked { run, .. }
+            | Record::Reset { run, .. }
+            | Record::Branched { run, .. } => Some(run),
             Record::Answered { .. } | Record::Received { .. } => None,
         }
     }
@@ -548,7 +578,10 @@ impl Record<'_> {
             | Record::Paused { .. }
             | Record::TaskSet { .. }
             | Record::Attributes { .. }
-            | Record::AttributedStart { .. } => None,
+            | Record::AttributedStart { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
+            | Record::Branched { .. } => None,
         }
     }
 
@@ -583,7 +616,10 @@ impl Record<'_> {
             | Record::Continued { .. }
             | Record::Patched { .. }
             | Record::Paused { .. }
-            | Record::AttributedStart { .. } => None,
+            | Record::AttributedStart { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
+            | Record::Branched { .. } => None,
         }
     }
 
@@ -637,6 +673,9 @@ impl Record<'_> {
             Record::TaskSet { .. } => "taskEnqueued",
             Record::Attributes { .. } => "attributesSet",
             Record::AttributedStart { .. } => "startedWithAttributes",
+            Record::Forked { .. } => "forked",
+            Record::Reset { .. } => "reset",
+            Record::Branched { .. } => "branched",
         }
     }
 }

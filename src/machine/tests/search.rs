@@ -109,9 +109,7 @@ fn a_run_that_sets_too_many_fails_with_the_numbers_and_a_start_is_refused() {
     assert_eq!(status, Status::Failed);
     let failure = String::from_utf8_lossy(payload);
     assert!(failure.contains("8 search attributes take") && failure.contains("8192 bytes"), "{failure}");
-    let refused = |set: &[u8]| {
-        check_attributes_set(set).and_then(|()| check_attributes_kept(&[], set)).unwrap_err()
-    };
+    let refused = |set: &[u8]| check_attributes_set(set).and_then(|()| check_attributes_kept(&[], set)).unwrap_err();
     let names: Vec<String> = (10..75).map(|n| format!("n{n}")).collect();
     let many: Vec<_> = names.iter().map(|name| (name.as_str(), Some(Attribute::Flag(true)))).collect();
     assert!(refused(&written(&many)).starts_with("65 search attributes"));

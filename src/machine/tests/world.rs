@@ -120,7 +120,8 @@ impl World {
         conflict: IdConflict,
     ) -> Result<(R, bool), Refusal> {
         let home = self.home(new.id);
-        let started = self.on(home, |shard, work| shard.start(work, StartCommand { new, attributes: b"", reuse, conflict }))?;
+        let started =
+            self.on(home, |shard, work| shard.start(work, StartCommand { new, attributes: b"", reuse, conflict }))?;
         Ok((R(home, started.run), started.is_existing))
     }
 
