@@ -141,7 +141,8 @@ fn order_of(value: &Attribute<'_>) -> Option<u64> {
             let mut first = [0; 8];
             let length = text.len().min(8);
             first[..length].copy_from_slice(&text.as_bytes()[..length]);
-            u64::from_be_bytes(first)
+            // The first byte counts most.
+            u64::from_le_bytes(first).swap_bytes()
         }
         Attribute::Texts(_) => return None,
     })
