@@ -77,6 +77,23 @@ impl ForeignEngine {
         let query = fingerprint(query, is_newest_first);
         let after = parse_cursor(cursor, query)?;
         let mut found: Vec<(Place, RunIx)> = Vec::new();
+        let search = |found: &mut Vec<(Place, RunIx)>, shard: ShardId, after, count: usize| {
+            self.group.with(shard, |cell, _| {
+                let runs = cell.shard.search(filter, is_newest_first, after, count);
+                found.extend(runs.iter().map(|run| {
+                    let view = cell.shard.view(*run);
+                    ((view.order_ms, shard.0, view.no.0), *run)
+                }));
+                runs.len()
+            })
+        };
+        let by_place = |a: &(Place, RunIx), b: &(Place, RunIx)| {
+            if is_newest_first { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) }
+        };
+        // Most of the time each shard has about its share of a page; one that has more of it is asked again.
+        let wanted = limit.saturating_add(1);
+        let share = wanted.min(wanted.saturating_mul(2) / usize::from(self.group.shard_count()) + 8);
+        let mut may_have_more: Vec<Place> = Vec::new();
         for shard in self.shard_ids() {
             // Behind a place of another shard: those of its time come before or behind, by the numbers of the shards.
             let after = after.map(|(order_ms, other, no)| match shard.0.cmp(&other) {
@@ -84,15 +101,20 @@ impl ForeignEngine {
                 Ordering::Less => (order_ms, u64::MAX),
                 Ordering::Greater => (order_ms, 0),
             });
-            self.group.with(shard, |cell, _| {
-                let runs = cell.shard.search(filter, is_newest_first, after, limit.saturating_add(1));
-                found.extend(runs.into_iter().map(|run| {
-                    let view = cell.shard.view(run);
-                    ((view.order_ms, shard.0, view.no.0), run)
-                }));
-            });
+            if search(&mut found, shard, after, share) == share {
+                may_have_more.extend(found.last().map(|(place, _)| *place));
+            }
         }
-        found.sort_unstable_by(|a, b| if is_newest_first { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) });
+        found.sort_unstable_by(by_place);
+        found.truncate(wanted);
+        let page_end = found.get(wanted - 1).map(|(place, _)| *place);
+        for (order_ms, shard, no) in may_have_more
+            .into_iter()
+            .filter(|last| page_end.is_none_or(|end| if is_newest_first { *last >= end } else { *last <= end }))
+        {
+            search(&mut found, ShardId(shard), Some((order_ms, no)), wanted - share);
+        }
+        found.sort_unstable_by(by_place);
         let is_last_page = found.len() <= limit;
         found.truncate(limit);
         let next = match found.last() {

@@ -397,6 +397,39 @@ fn lists_go_page_by_page_in_both_directions() {
 }
 
 #[test]
+fn a_page_is_whole_where_one_shard_has_most_of_it() {
+    let mut rig = Rig::in_memory();
+    let is_crowded = |id: &String| rig.engine.shard_of(id) == ShardId(0);
+    let crowd: Vec<String> = (0..).map(|number| format!("c{number}")).filter(is_crowded).take(70).collect();
+    let others = (0..10).map(|number| format!("o{number}"));
+    let ids: Vec<String> = others.clone().take(5).chain(crowd).chain(others.skip(5)).collect();
+    for (index, id) in ids.iter().enumerate() {
+        rig.engine.set_now_ms(1_000 + index as i64);
+        rig.start(1, id, "flow", "").unwrap();
+    }
+    rig.settle();
+    let all = Filter::All(Vec::new());
+    for is_newest_first in [false, true] {
+        let (mut seen, mut cursor) = (Vec::new(), String::new());
+        loop {
+            rig.engine.list(2, &all, "", is_newest_first, &cursor, 30).unwrap();
+            rig.settle();
+            let answer = rig.answer(2).unwrap();
+            let mut rows: Vec<&str> = answer.strip_prefix("Reply 0 ").unwrap().split(';').collect();
+            cursor = rows.pop().unwrap().to_owned();
+            seen.extend(rows.iter().map(|row| row.split('|').next().unwrap().to_owned()));
+            if cursor.is_empty() {
+                break;
+            }
+        }
+        if is_newest_first {
+            seen.reverse();
+        }
+        assert_eq!(seen, ids);
+    }
+}
+
+#[test]
 fn a_cursor_of_another_query_is_refused() {
     let mut rig = Rig::in_memory();
     for id in ["a", "b", "c"] {

@@ -110,7 +110,7 @@ impl Test {
 }
 
 /// Entries of an index that are looked at one by one before a walk over all runs is the better way.
-const GATHERED_MAX: usize = 1_024;
+const GATHERED_MAX: usize = 512;
 
 /// In which runs of a shard to look.
 enum Way {
@@ -148,8 +148,15 @@ impl Filter {
     fn spans(&self, shard: &Shard) -> Option<Vec<Span>> {
         match self {
             Filter::All(filters) => {
-                let known = filters.iter().filter_map(|filter| filter.spans(shard)).chain(ranges(filters));
-                known.min_by_key(|spans| (shard.entries_of(spans), spans.len()))
+                let ranges: Vec<Vec<Span>> = ranges(filters).collect();
+                // One bound of a range says less than both.
+                let is_told = |filter: &&Filter| ranges.is_empty() || bound(filter).is_none();
+                let known = filters.iter().filter(is_told).filter_map(|filter| filter.spans(shard));
+                let mut known: Vec<Vec<Span>> = known.chain(ranges.iter().cloned()).collect();
+                if known.len() < 2 {
+                    return known.pop();
+                }
+                known.into_iter().min_by_key(|spans| (shard.entries_of(spans), spans.len()))
             }
             Filter::Any(filters) => {
                 let all: Option<Vec<Vec<Span>>> = filters.iter().map(|filter| filter.spans(shard)).collect();
@@ -175,16 +182,20 @@ impl Filter {
     }
 }
 
-/// For two bounds of one attribute, what is between them. Not for texts: of a list, each may hold for another one.
-fn ranges(filters: &[Filter]) -> impl Iterator<Item = Vec<Span>> {
-    let bounds = |filter: &Filter| match filter {
+/// What is on one side of a bound that is no text.
+fn bound(filter: &Filter) -> Option<Span> {
+    match filter {
         Filter::Attribute(name, test @ (Test::Above(value, _) | Test::Below(value, _))) => match value {
             Value::Text(_) => None,
             Value::Number(_) | Value::Whole(_) | Value::Flag(_) | Value::Time(_) => test.span(name),
         },
         _ => None,
-    };
-    let all: Vec<Span> = filters.iter().filter_map(bounds).collect();
+    }
+}
+
+/// For two bounds of one attribute, what is between them. Not for texts: of a list, each may hold for another one.
+fn ranges(filters: &[Filter]) -> impl Iterator<Item = Vec<Span>> {
+    let all: Vec<Span> = filters.iter().filter_map(bound).collect();
     let both = |(one, other): (&Span, &Span)| {
         let span = Span { from: one.from.max(other.from), to: one.to.min(other.to) };
         (one.from.0 == other.from.0).then(|| if span.from <= span.to { vec![span] } else { Vec::new() })
