@@ -3,8 +3,12 @@
 
 use super::engine::Engine;
 use super::output::{Output, Refusal, SubmitterNo};
+use super::saved::each;
 use super::task::{QueueIx, TaskIx};
-use crate::record::{Class, Dedupe, Order, TaskSpec, decode_spec, encode_spec};
+use crate::record::{
+    Class, DecodeError, Dedupe, Order, Reader, TaskSpec, Writer, decode_order, decode_spec, encode_order, encode_spec,
+    read_order, write_order,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many tasks of a queue and class.
@@ -79,6 +83,19 @@ impl Waiting {
             }
         }
         Some(submitter)
+    }
+
+    /// What runs asked for. Who else waits asks again after a restart, or is gone.
+    pub(super) fn encode(&self, out: &mut Writer<'_>) {
+        let orders = || self.submitters.values().filter_map(|of| Some((of.order?, of.dedupe?, &of.specs[0])));
+        out.number(orders().count() as u64);
+        for (order, dedupe, spec) in orders() {
+            write_order(out, &order);
+            let spec = decode_spec(spec).expect("a description is kept as it was encoded");
+            let mut bytes = Vec::new();
+            encode_order(&mut bytes, dedupe, &spec);
+            out.bytes(&bytes);
+        }
     }
 
     /// Those whom nobody in any of their lines precedes, in the order of arrival.
@@ -164,6 +181,17 @@ impl Engine {
             self.waiting.remove(number);
             self.outputs.push_back(Output::Admitted { submitter: number, result: Err(Refusal::Closed) });
         }
+    }
+
+    /// Reads what [`Waiting::encode`] wrote.
+    pub(super) fn decode_waiting(&mut self, from: &mut Reader<'_>) -> Result<(), DecodeError> {
+        each(from, |from| {
+            let order = read_order(from)?;
+            let (dedupe, spec) = decode_order(from.bytes()?)?;
+            self.stored_queue(spec.queue)?;
+            self.apply_order_waits(&order, dedupe, &spec);
+            Ok(())
+        })
     }
 
     /// What tasks ask for, by queue and class.
