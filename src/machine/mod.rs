@@ -36,13 +36,14 @@ mod stuck;
 mod timers;
 mod updates;
 mod views;
+mod waking;
 mod walk;
 
 #[cfg(test)]
 mod tests;
 
 pub use attempts::Attempt;
-pub use code::{Halt, OpenedStep, StepMode};
+pub use code::{Halt, OpenedStep, StepMode, TimerMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
 pub use continuing::NextRun;
 pub use journal::JournalSize;
