@@ -138,6 +138,12 @@ impl World {
         was_live
     }
 
+    pub(super) fn revive(&mut self, task: TaskNo) {
+        assert_eq!(self.engine.handle_revive(self.now_ms, task), Ok(true));
+        self.ended.remove(&task);
+        self.drain();
+    }
+
     /// Completes whatever runs, until nothing runs. The order in which they started.
     pub(super) fn run_all(&mut self) -> Vec<TaskNo> {
         let from = self.started.len();
