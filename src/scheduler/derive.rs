@@ -43,6 +43,9 @@ impl Engine {
     pub(super) fn derive(&mut self) {
         let live: Vec<TaskIx> =
             self.tasks.iter_after(TaskNo(0)).filter(|(_, task)| !task.is_ended()).map(|(ix, _)| ix).collect();
+        // What became ready since the last record stands in line like what was ready before: a checkpoint, which knows the
+        // time at which it was made, has more of the one and less of the other.
+        live.iter().for_each(|ix| self.catch_up(*ix));
         (self.timers, self.limits) = (Timers::default(), Limits::default());
         self.define_limits();
         self.place_again(&live);

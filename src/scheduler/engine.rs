@@ -254,6 +254,13 @@ impl Engine {
         }
     }
 
+    /// Says so of all queues, in their order.
+    pub(super) fn mark_all_dirty(&mut self) {
+        self.dirty.clear();
+        self.queues.iter_mut().for_each(|queue| queue.is_dirty = false);
+        (0..self.queues.len()).for_each(|at| self.mark_dirty(QueueIx(at as u16)));
+    }
+
     /// Whether the timer is the one that its owner waits for.
     fn is_kept(&self, number: TimerNo, timer: Timer) -> bool {
         let task = |ix: TaskIx| self.tasks.get(ix);

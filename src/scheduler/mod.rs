@@ -20,6 +20,7 @@ mod derive;
 mod dispatch;
 mod engine;
 mod fair;
+mod head;
 mod histogram;
 mod lane;
 mod learn;

@@ -4,8 +4,9 @@
 //! It does not know how messages travel, nor what an answer looks like in a journal.
 
 use super::engine::Engine;
+use super::head::{Head, TAKEN};
 use super::output::{AbortReason, Answer, Output, Refusal, SubmitterNo};
-use super::saved::{counter, each};
+use super::saved::counter;
 use super::task::{AttemptNote, TaskIx};
 use crate::record::{
     Caller, DecodeError, Dedupe, Order, Origin, Outcome, Reader, ShardId, TaskNo, TaskRecord, TaskRole, TaskSpec,
@@ -55,20 +56,18 @@ enum Standing {
 }
 
 impl Orders {
-    pub(super) fn encode(&self, out: &mut Writer<'_>) {
-        out.number(self.taken.len() as u64);
+    pub(super) fn encode(&self, head: &mut Head) {
         for (shard, number) in &self.taken {
+            let mut out = head.entry(TAKEN);
             out.number(u64::from(shard.0));
             out.number(*number);
         }
     }
 
     pub(super) fn decode(&mut self, from: &mut Reader<'_>) -> Result<(), DecodeError> {
-        each(from, |from| {
-            let shard = u16::try_from(from.number()?).map_err(|_| DecodeError::Number)?;
-            self.taken.insert(ShardId(shard), counter(from)?);
-            Ok(())
-        })
+        let shard = u16::try_from(from.number()?).map_err(|_| DecodeError::Number)?;
+        self.taken.insert(ShardId(shard), counter(from)?);
+        Ok(())
     }
 
     /// Whether a task that a run watches was made for it.

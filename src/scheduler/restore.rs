@@ -131,9 +131,7 @@ impl Engine {
                 self.lost(ix);
             }
         }
-        for at in 0..self.queues.len() {
-            self.mark_dirty(QueueIx(at as u16));
-        }
+        self.mark_all_dirty();
         self.begin(now_ms);
         self.settle();
     }

@@ -1,5 +1,4 @@
-//! The bytes of a checkpoint, and the way back from them. One value for all that is no task, one for each task: its state,
-//! then its description as records have it ([`encode_spec`]).
+//! A task as checkpoints have it, and the way back: its state, then its description as records have it ([`encode_spec`]).
 //!
 //! Nothing that follows from other tasks, from the time or from the configuration is written: `derive` finds it again.
 
@@ -9,11 +8,11 @@ use super::task::{AttemptNote, Booked, HISTORY_MAX, KindIx, Mark, More, OwnEdge,
 use super::timers::TimerNo;
 use crate::record::{
     AttemptEnd, Caller, Condition, DecodeError, LimitUse, Outcome, Reader, Reserve, TaskNo, TaskSpec, Writer, code,
-    decode_spec, encode_spec, flag, read_caller, read_limit, small, write_caller, write_limit,
+    decode_spec, encode_spec, flag, read_caller, small, write_caller,
 };
 
-/// First byte of both kinds of values.
-const VERSION: u8 = 1;
+/// First byte of what checkpoints have, tasks or not.
+pub(super) const VERSION: u8 = 1;
 
 /// Where a task is, as it is written.
 const WAITS: u8 = 0;
@@ -21,7 +20,7 @@ const RUNS: u8 = 1;
 const RETRIES: u8 = 2;
 const ENDED: u8 = 3;
 
-type Decoded<T> = Result<T, DecodeError>;
+pub(super) type Decoded<T> = Result<T, DecodeError>;
 
 impl Engine {
     pub(super) fn encode_task(&self, ix: TaskIx, bytes: &mut Vec<u8>) {
@@ -73,82 +72,7 @@ impl Engine {
         list(out, &more.history, write_note);
     }
 
-    /// All that is no task.
-    pub(super) fn encode_rest(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let out = &mut Writer::new(&mut bytes);
-        out.byte(VERSION);
-        out.signed(self.now_ms);
-        let totals = &self.totals;
-        for number in [self.next_number, self.order_places, self.ended_places] {
-            out.number(number);
-        }
-        for number in [totals.submitted, totals.dispatched, totals.retried].iter().chain(&totals.ended) {
-            out.number(*number);
-        }
-        list(out, &self.queues, |out, queue| {
-            out.text(&queue.name);
-            out.byte(u8::from(queue.is_paused));
-            out.option(queue.resized.map(u64::from), Writer::number);
-            queue.learned.encode(out);
-            list(out, &queue.kinds, |out, kind| {
-                out.text(&kind.name);
-                kind.learned.encode(out);
-            });
-        });
-        out.number(self.limits_set.len() as u64);
-        for (name, spec) in &self.limits_set {
-            out.text(name);
-            write_limit(out, *spec);
-        }
-        self.schedules.encode(out);
-        self.orders.encode(out);
-        self.waiting.encode(out);
-        bytes
-    }
-
-    /// Takes back what [`Engine::begin_checkpoint`] returned, before anything else.
-    pub fn restore_checkpoint(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        self.is_restoring = true;
-        self.read_rest(bytes).map_err(RestoreError::Decode)
-    }
-
-    fn read_rest(&mut self, bytes: &[u8]) -> Decoded<()> {
-        let from = &mut Reader::new(bytes);
-        version(from)?;
-        self.now_ms = from.signed()?;
-        self.next_number = counter(from)?;
-        self.order_places = counter(from)?;
-        self.ended_places = counter(from)?;
-        self.totals.submitted = counter(from)?;
-        self.totals.dispatched = counter(from)?;
-        self.totals.retried = counter(from)?;
-        for ended in &mut self.totals.ended {
-            *ended = counter(from)?;
-        }
-        each(from, |from| {
-            let ix = self.stored_queue(from.text()?)?;
-            let (is_paused, resized) = (flag(from)?, from.option(small)?);
-            self.queue_mut(ix).learned.decode(from)?;
-            each(from, |from| {
-                let kind = self.stored_kind(ix, from.text()?)?;
-                self.queue_mut(ix).kinds[usize::from(kind.0)].learned.decode(from)
-            })?;
-            self.apply_queue_set(ix, is_paused, resized);
-            Ok(())
-        })?;
-        each(from, |from| {
-            let name = from.text()?;
-            self.apply_limit_set(name, read_limit(from)?);
-            Ok(())
-        })?;
-        self.schedules.decode(from)?;
-        self.orders.decode(from)?;
-        self.decode_waiting(from)?;
-        if from.rest().is_empty() { Ok(()) } else { Err(DecodeError::Trailing) }
-    }
-
-    /// Takes back a task of a checkpoint, after [`Engine::restore_checkpoint`] and in the order of numbers.
+    /// Takes back a task of a checkpoint, after [`Engine::restore_head`] and in the order of numbers.
     pub fn restore_task(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
         let (task, spec, tail) = read_task(bytes).map_err(RestoreError::Decode)?;
         let number = task.number;
@@ -226,7 +150,7 @@ impl Engine {
         if has_room { Ok(self.queue_or_new(name)) } else { Err(DecodeError::Number) }
     }
 
-    fn stored_kind(&mut self, queue: super::task::QueueIx, name: &str) -> Decoded<KindIx> {
+    pub(super) fn stored_kind(&mut self, queue: super::task::QueueIx, name: &str) -> Decoded<KindIx> {
         let queue = self.queue_mut(queue);
         if queue.knows_or_has_room_for(name) { Ok(queue.kind(name)) } else { Err(DecodeError::Number) }
     }
@@ -390,7 +314,7 @@ fn read_note(from: &mut Reader<'_>) -> Decoded<AttemptNote> {
     })
 }
 
-pub(super) fn list<T>(out: &mut Writer<'_>, items: &[T], write: impl Fn(&mut Writer<'_>, &T)) {
+fn list<T>(out: &mut Writer<'_>, items: &[T], write: impl Fn(&mut Writer<'_>, &T)) {
     out.number(items.len() as u64);
     items.iter().for_each(|item| write(out, item));
 }
@@ -413,7 +337,7 @@ fn task_no(from: &mut Reader<'_>) -> Decoded<TaskNo> {
     counter(from).and_then(|number| if number > 0 { Ok(TaskNo(number)) } else { Err(DecodeError::Number) })
 }
 
-fn version(from: &mut Reader<'_>) -> Decoded<()> {
+pub(super) fn version(from: &mut Reader<'_>) -> Decoded<()> {
     match from.byte()? {
         VERSION => Ok(()),
         other => Err(DecodeError::Unknown(u64::from(other))),

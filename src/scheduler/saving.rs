@@ -57,9 +57,10 @@ impl Engine {
         self.saving.touched.push(number);
     }
 
-    /// Begins a checkpoint, with the first record that is not in it being the next one. Returns all that is no task; the
-    /// tasks follow by [`Engine::save_tasks`]. Call it between two calls, when all records have been polled.
-    pub fn begin_checkpoint(&mut self) -> Vec<u8> {
+    /// Begins a checkpoint, with the first record that is not in it being the next one. Returns all that is no task, in
+    /// parts that take the place of all parts before; the tasks follow by [`Engine::save_tasks`]. Call it between two
+    /// calls, when all records have been polled.
+    pub fn begin_checkpoint(&mut self) -> Vec<Vec<u8>> {
         if !self.saving.is_on {
             self.saving.is_on = true;
             self.saving.touched = self.tasks.iter_after(TaskNo(0)).map(|(_, task)| task.number).collect();
@@ -81,7 +82,7 @@ impl Engine {
                 None => self.saving.gone.push(number),
             }
         }
-        self.encode_rest()
+        self.encode_head()
     }
 
     /// Writes tasks of the checkpoint until so many bytes have been written: number and bytes, or none of a task that was

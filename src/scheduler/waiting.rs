@@ -2,11 +2,11 @@
 //! nobody elsewhere and no newcomer passes.
 
 use super::engine::Engine;
+use super::head::{Head, WAITS};
 use super::output::{Output, Refusal, SubmitterNo};
-use super::saved::each;
 use super::task::{QueueIx, TaskIx};
 use crate::record::{
-    Class, DecodeError, Dedupe, Order, Reader, TaskSpec, Writer, decode_order, decode_spec, encode_order, encode_spec,
+    Class, DecodeError, Dedupe, Order, Reader, TaskSpec, decode_order, decode_spec, encode_order, encode_spec,
     read_order, write_order,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,11 +86,11 @@ impl Waiting {
     }
 
     /// What runs asked for. Who else waits asks again after a restart, or is gone.
-    pub(super) fn encode(&self, out: &mut Writer<'_>) {
-        let orders = || self.submitters.values().filter_map(|of| Some((of.order?, of.dedupe?, &of.specs[0])));
-        out.number(orders().count() as u64);
-        for (order, dedupe, spec) in orders() {
-            write_order(out, &order);
+    pub(super) fn encode(&self, head: &mut Head) {
+        let orders = self.submitters.values().filter_map(|of| Some((of.order?, of.dedupe?, &of.specs[0])));
+        for (order, dedupe, spec) in orders {
+            let mut out = head.entry(WAITS);
+            write_order(&mut out, &order);
             let spec = decode_spec(spec).expect("a description is kept as it was encoded");
             let mut bytes = Vec::new();
             encode_order(&mut bytes, dedupe, &spec);
@@ -183,15 +183,13 @@ impl Engine {
         }
     }
 
-    /// Reads what [`Waiting::encode`] wrote.
-    pub(super) fn decode_waiting(&mut self, from: &mut Reader<'_>) -> Result<(), DecodeError> {
-        each(from, |from| {
-            let order = read_order(from)?;
-            let (dedupe, spec) = decode_order(from.bytes()?)?;
-            self.stored_queue(spec.queue)?;
-            self.apply_order_waits(&order, dedupe, &spec);
-            Ok(())
-        })
+    /// Reads one of those that [`Waiting::encode`] wrote.
+    pub(super) fn read_waiting(&mut self, from: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let order = read_order(from)?;
+        let (dedupe, spec) = decode_order(from.bytes()?)?;
+        self.stored_queue(spec.queue)?;
+        self.apply_order_waits(&order, dedupe, &spec);
+        Ok(())
     }
 
     /// What tasks ask for, by queue and class.

@@ -1,14 +1,15 @@
 //! Schedules as checkpoints have them. Which of their tasks are not over, the tasks say.
 
 use super::super::cron::Timing;
-use super::super::saved::{counter, each};
+use super::super::head::{Head, SCHEDULE};
+use super::super::saved::counter;
 use super::{Definition, Schedule, Schedules};
 use crate::record::{DecodeError, Outcome, Reader, TaskNo, Writer, code, decode_schedule, flag};
 
 impl Schedules {
-    pub(in crate::scheduler) fn encode(&self, out: &mut Writer<'_>) {
-        out.number(self.names.len() as u64);
+    pub(in crate::scheduler) fn encode(&self, head: &mut Head) {
         for schedule in self.names.values().filter_map(|ix| self.get(*ix)) {
+            let mut out = head.entry(SCHEDULE);
             out.text(&schedule.name);
             out.option(schedule.definition.as_ref(), |out, definition| {
                 out.byte(u8::from(definition.is_declared));
@@ -26,15 +27,13 @@ impl Schedules {
         }
     }
 
-    /// Reads what [`Schedules::encode`] wrote.
+    /// Reads one of those that [`Schedules::encode`] wrote.
     pub(in crate::scheduler) fn decode(&mut self, from: &mut Reader<'_>) -> Result<(), DecodeError> {
-        each(from, |from| {
-            let ix = self.find_or_add(from.text()?);
-            let definition = from.option(|from| self.read_definition(from))?;
-            let schedule = self.get_mut(ix).expect("it was found or added");
-            schedule.definition = definition;
-            schedule.read_progress(from)
-        })
+        let ix = self.find_or_add(from.text()?);
+        let definition = from.option(|from| self.read_definition(from))?;
+        let schedule = self.get_mut(ix).expect("it was found or added");
+        schedule.definition = definition;
+        schedule.read_progress(from)
     }
 
     fn read_definition(&mut self, from: &mut Reader<'_>) -> Result<Definition, DecodeError> {

@@ -194,3 +194,15 @@ fn a_task_that_ended_twice_is_remembered_in_one_place() {
     assert!(world.engine.task(task).is_none(), "the two that ended last are known");
     assert_eq!(world.outcome(other), Outcome::Completed);
 }
+
+#[test]
+fn the_time_in_which_the_process_was_down_is_no_worker_time() {
+    let mut world = World::of(queue(2));
+    world.engine.handle_concurrency(0, "q", 3).unwrap();
+    world.drain();
+    world.now_ms = 10_000;
+    world.crash();
+    world.advance(1_000);
+    let view = world.engine.handle_snapshot(world.now_ms, "q").unwrap();
+    assert!(view.worker_ms <= 3_000, "{} ms", view.worker_ms);
+}
