@@ -58,21 +58,14 @@ impl Engine {
     }
 
     /// Begins a checkpoint, with the first record that is not in it being the next one. Returns all that is no task, in
-    /// parts that take the place of all parts before; the tasks follow by [`Engine::save_tasks`]. Call it between two
-    /// calls, when all records have been polled.
+    /// parts that take the place of all parts before; the tasks follow by [`Engine::save_tasks`]. One that was begun before
+    /// and not [kept](Engine::keep_checkpoint) is given up. Call it between two calls, when all records have been polled.
     pub fn begin_checkpoint(&mut self) -> Vec<Vec<u8>> {
         if !self.saving.is_on {
             self.saving.is_on = true;
             self.saving.touched = self.tasks.iter_after(TaskNo(0)).map(|(_, task)| task.number).collect();
         }
-        let is_cut_short =
-            self.saving.next < self.saving.cut.len() + self.saving.gone.len() || !self.saving.early.is_empty();
-        if is_cut_short {
-            self.give_up_checkpoint();
-        }
-        self.saving.cut.clear();
-        self.saving.gone.clear();
-        self.saving.next = 0;
+        self.give_up_checkpoint();
         for number in std::mem::take(&mut self.saving.touched) {
             match self.tasks.find(number) {
                 Some(ix) => {
@@ -114,6 +107,12 @@ impl Engine {
             }
         }
         true
+    }
+
+    /// The checkpoint is stored, all of it.
+    pub fn keep_checkpoint(&mut self) {
+        debug_assert!(self.saving.early.is_empty(), "all tasks of a checkpoint are written before it is kept");
+        (self.saving.cut, self.saving.gone, self.saving.next) = (Vec::new(), Vec::new(), 0);
     }
 
     /// The checkpoint was not stored: what was in it belongs to the next one.

@@ -4,7 +4,7 @@ use super::history::{History, Rng, Seen, setting};
 use super::store::Store;
 use super::world::World;
 use crate::record::{TaskNo, TaskRecord};
-use crate::scheduler::{Config, Engine, Output};
+use crate::scheduler::{Config, Engine, Member, MemberNo, Output, RestoreError};
 
 /// All that an engine keeps and shows, in a form that does not depend on where in its tables it keeps it.
 fn portrait(engine: &mut Engine, now_ms: i64) -> Vec<String> {
@@ -79,10 +79,8 @@ fn play(seed: u64, steps: usize) -> History {
         history.step(&mut seen);
         match rng.below(16) {
             0 => history.world.begin_checkpoint(),
-            1..=9 => {
-                if history.world.save_tasks(rng.below(1_000) as usize) {
-                    compare(&history.world, rng.below(u64::MAX));
-                }
+            1..=9 if history.world.save_tasks(rng.below(1_000) as usize) => {
+                compare(&history.world, rng.below(u64::MAX));
             }
             10 if rng.one_in(4) => history.world.give_up_checkpoint(),
             11 => compare(&history.world, rng.below(u64::MAX)),
@@ -97,11 +95,107 @@ fn play(seed: u64, steps: usize) -> History {
 #[allow(clippy::disallowed_methods, reason = "the test is told its seeds from outside")]
 fn a_checkpoint_and_the_records_behind_it_are_all_records() {
     let first: u64 = std::env::var("FUSEE_SEED").map_or(1, |seed| seed.parse().unwrap());
-    let count: u64 = std::env::var("FUSEE_SEEDS").map_or(25, |count| count.parse().unwrap());
+    let count: u64 = std::env::var("FUSEE_SEEDS").map_or(12, |count| count.parse().unwrap());
     let mut stored = 0;
     for seed in first..first + count {
         let played = std::panic::catch_unwind(|| play(seed, 200).world.store.records());
         stored += usize::from(played.unwrap_or_else(|_| panic!("FUSEE_SEED={seed} FUSEE_SEEDS=1")) > 0);
     }
     assert!(stored as u64 > count / 2, "most histories store something");
+}
+
+/// Whether all of it is taken back. What is, goes on.
+fn takes_back(config: &Config, head: &[Vec<u8>], tasks: &[Vec<u8>], now_ms: i64) -> bool {
+    let mut engine = Engine::new(config.clone()).unwrap();
+    let is_good = head.iter().all(|part| engine.restore_head(part).is_ok())
+        && tasks.iter().all(|task| engine.restore_task(task).is_ok())
+        && engine.restore_links().is_ok();
+    if is_good {
+        engine.recover(now_ms, false);
+        engine.handle_time(now_ms.saturating_add(10_000));
+    }
+    is_good
+}
+
+/// Changes a value somewhere, in one of the ways in which bytes go wrong.
+fn damage(rng: &mut Rng, bytes: &mut Vec<u8>) {
+    let at = rng.below(bytes.len() as u64) as usize;
+    match rng.below(5) {
+        0 => bytes.truncate(at),
+        1 => bytes[at] ^= 1 << rng.below(8),
+        2 => bytes[at] = rng.below(256) as u8,
+        3 => drop(bytes.splice(at..=at, [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1])),
+        _ => drop(bytes.splice(at..=at, [0xff, 0xff, 0xff, 0xff, 0xf])),
+    }
+}
+
+#[test]
+fn damaged_bytes_are_refused_or_taken_back_and_never_panic() {
+    let (mut refused, mut taken) = (0, 0);
+    for seed in 1..6 {
+        let mut history = play(seed, 120);
+        history.world.begin_checkpoint();
+        while !history.world.save_tasks(1 << 20) {}
+        let (config, now_ms) = (history.world.config.clone(), history.world.now_ms);
+        let stored = history.world.store.stored.unwrap();
+        let tasks: Vec<Vec<u8>> = stored.tasks.into_values().collect();
+        assert!(takes_back(&config, &stored.head, &tasks, now_ms));
+        let mut rng = Rng::new(seed);
+        for _ in 0..300 {
+            let (mut head, mut tasks) = (stored.head.clone(), tasks.clone());
+            let values = head.len() + tasks.len();
+            let at = rng.below(values as u64) as usize;
+            let head_len = head.len();
+            damage(&mut rng, if at < head_len { &mut head[at] } else { &mut tasks[at - head_len] });
+            let counts = if takes_back(&config, &head, &tasks, now_ms) { &mut taken } else { &mut refused };
+            *counts += 1;
+        }
+    }
+    assert!(refused > taken && taken > 0, "{refused} refused, {taken} taken back");
+}
+
+#[test]
+fn a_list_that_says_it_is_endless_is_refused_at_once() {
+    let mut engine = Engine::new(setting()).unwrap();
+    let endless = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+    let task: Vec<u8> = [1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0].into_iter().chain(endless).collect();
+    assert!(matches!(engine.restore_task(&task), Err(RestoreError::Decode(_))));
+}
+
+#[test]
+fn a_part_of_the_head_is_bounded_however_much_waits() {
+    let mut history = History::new(World::new(setting()), 1);
+    for at in 0..200 {
+        let spec = history.schedule_spec();
+        history.world.engine.handle_schedule(0, &format!("schedule {at}"), &spec).unwrap();
+    }
+    let mut world = history.world;
+    world.drain();
+    world.begin_checkpoint();
+    while !world.save_tasks(1 << 20) {}
+    let head = &world.store.stored.as_ref().unwrap().head;
+    assert!(head.len() > 10 && head.iter().all(|part| part.len() < 512), "{} parts", head.len());
+    let mut engine = world.store.restored(&world.config, &world.records);
+    engine.recover(0, true);
+    assert_eq!(engine.schedules().count(), 200);
+}
+
+#[test]
+fn threads_leave_nothing_in_a_checkpoint() {
+    let kinds =
+        |names: &[&str]| Member { kinds: names.iter().map(|name| (*name).into()).collect(), labels: Vec::new() };
+    let mut world = World::of(super::world::queue(2));
+    world.engine.handle_member(0, MemberNo(1), kinds(&["k"]));
+    let task = world.submit(&super::world::spec());
+    assert!(world.running.contains_key(&task));
+    world.begin_checkpoint();
+    while !world.save_tasks(1 << 20) {}
+    world.crash();
+    assert!(world.running.contains_key(&task), "whoever drives the engine has all code until threads come");
+    world.config.kinds = Some(std::collections::BTreeSet::new());
+    world.crash_at(world.records.len(), true);
+    assert_eq!(world.engine.explain(task), Some(crate::scheduler::Reason::Unregistered));
+    world.engine.handle_member(0, MemberNo(2), kinds(&["k"]));
+    world.drain();
+    assert!(world.running.contains_key(&task));
 }

@@ -214,7 +214,7 @@ impl History {
         self.world.drain();
     }
 
-    fn schedule_spec(&mut self) -> ScheduleSpec<'static> {
+    pub(super) fn schedule_spec(&mut self) -> ScheduleSpec<'static> {
         let rng = &mut self.rng;
         let mut template = TaskSpec::new(rng.pick::<&'static str>(&QUEUES), "x", b"in");
         template.class = Class::from_code(rng.below(4) as u8).unwrap();

@@ -121,6 +121,9 @@ fn check_slots(engine: &Engine) {
                 assert_eq!(queue.in_lines(class).count(), 0, "queue {} has a free slot", queue.name);
             }
             assert_eq!(queue.reservations.due_count(), 0, "queue {} has a free slot", queue.name);
+            for (_, ix) in queue.label_waits.values().filter_map(|waiting| waiting.first()) {
+                assert!(engine.seat(*ix).is_none(), "task {} has a worker", engine.tasks[*ix].number);
+            }
         }
     }
 }

@@ -60,6 +60,7 @@ impl World {
             None => drop(making.tasks.remove(&task)),
         });
         if !has_more {
+            self.engine.keep_checkpoint();
             self.store.stored = self.store.making.take();
         }
         !has_more
