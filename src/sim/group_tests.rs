@@ -89,6 +89,14 @@ impl Host {
         }
     }
 
+    /// The slot of the run that begins, or goes on, and whose code is not called yet.
+    fn begun(&mut self) -> Slot {
+        let mut events = Events::default();
+        while self.engine.tick(&mut events) {}
+        let mut starts = events.drain().filter(|event| event.kind == EventKind::Start);
+        Slot(starts.next().expect("its code is asked for").a)
+    }
+
     fn turns(&mut self, slot: Slot) {
         while let Ok(Some(delivery)) = self.engine.quiescent(slot) {
             let opened = match delivery.kind {
@@ -319,6 +327,49 @@ fn a_step_that_kills_its_thread_is_counted_from_the_second_loss_on_law_7() {
         }
     }
     assert_eq!(numbers, [1, 1, 2, 3]);
+}
+
+#[test]
+fn a_run_whose_code_ends_three_threads_in_a_row_is_set_aside_and_can_be_resumed_law_11() {
+    let mut client = client(1, 1);
+    let result = client.start("deadly");
+    for life in 0..3 {
+        let mut part = Host::join(&client, 0, || {});
+        let slot = part.begun();
+        assert_eq!(part.engine.quiescent(slot).unwrap().unwrap().kind, DeliveryKind::Start, "life {life}");
+    }
+    let effects = Mutex::default();
+    let mut part = Host::join(&client, 0, || {});
+    let other = client.start("other");
+    client.signal("other", "x");
+    settle(&mut [&mut client, &mut part], &effects);
+    assert_eq!(client.told[&other].1, "x", "it was not the fourth to go");
+    let explained = client.token();
+    client.engine.explain(explained, Run { id: "deadly", run_id: "" }).unwrap();
+    settle(&mut [&mut client, &mut part], &effects);
+    assert!(client.told[&explained].1.contains("its code ended 3 threads in a row"), "{:?}", client.told[&explained]);
+    let resumed = client.token();
+    client.engine.resume(resumed, Run { id: "deadly", run_id: "" }, None).unwrap();
+    client.signal("deadly", "y");
+    settle(&mut [&mut client, &mut part], &effects);
+    assert_eq!(client.told[&result].1, "y");
+}
+
+#[test]
+fn threads_that_end_elsewhere_do_not_count_against_a_run() {
+    let effects = Mutex::default();
+    let mut client = client(1, 1);
+    let result = client.start("a");
+    for _ in 0..4 {
+        // It waits for its signal, and the thread sleeps, then does something else and ends.
+        let mut part = Host::join(&client, 0, || {});
+        settle(&mut [&mut client, &mut part], &effects);
+        part.tick();
+    }
+    let mut part = Host::join(&client, 0, || {});
+    client.signal("a", "x");
+    settle(&mut [&mut client, &mut part], &effects);
+    assert_eq!(client.told[&result].1, "x");
 }
 
 #[test]
