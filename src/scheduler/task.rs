@@ -220,6 +220,13 @@ impl Task {
         self.more.get_or_insert_with(Box::default)
     }
 
+    /// The tag that it kept is of another class, time or life.
+    pub(super) fn forget_share(&mut self) {
+        if let Some(more) = &mut self.more {
+            more.fair_tag = None;
+        }
+    }
+
     pub(super) fn reserve(&self) -> Option<&Booked> {
         self.more.as_ref()?.reserve.as_ref()
     }

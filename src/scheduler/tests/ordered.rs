@@ -56,7 +56,11 @@ impl Pair {
                     other => panic!("task {} runs and is {other:?}", task.number),
                 },
             };
-            assert_eq!(self.reference.tasks[&task.number].at, at, "task {}", task.number);
+            let expected = &self.reference.tasks[&task.number];
+            assert_eq!(expected.at, at, "task {}", task.number);
+            if let State::Ready(Place::Fair { tag }) = task.state {
+                assert_eq!(expected.tag, Some(tag), "task {}", task.number);
+            }
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) struct RefTask {
     submitted_ms: i64,
     eligible_ms: Option<i64>,
     /// Its share's place, as long as it waits for one start.
-    tag: Option<u64>,
+    pub(super) tag: Option<u64>,
     /// When it moves on by itself; equal times in the order in which they were set.
     wake: Option<(i64, u64)>,
     wants: Vec<(String, u32)>,
