@@ -129,7 +129,9 @@ fn a_task_that_changes_its_class_while_it_waits_for_a_limit_has_a_share_of_the_n
     world.submit(&spec());
     assert!(world.engine.handle_reprioritize(0, task, Class::Normal));
     world.drain();
-    (0..3).for_each(|_| drop(world.submit(&of("b"))));
+    for _ in 0..3 {
+        world.submit(&of("b"));
+    }
     world.complete(holder);
     assert_eq!(world.status(task), Status::Running);
 }

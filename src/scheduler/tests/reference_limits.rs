@@ -78,9 +78,9 @@ impl Claims {
         self.withdraw(task);
         self.claims.retain(|claim| claim.task != task);
         let named = |bucket: &String| self.claims.iter().any(|claim| claim.amount(bucket).is_some());
-        let gone = |bucket: &String| !bucket.ends_with(':') && !named(bucket);
-        let gone: Vec<String> = self.counters.keys().filter(|bucket| gone(bucket)).cloned().collect();
-        gone.iter().for_each(|bucket| drop(self.counters.remove(bucket)));
+        let mut counters = std::mem::take(&mut self.counters);
+        counters.retain(|bucket, _| bucket.ends_with(':') || named(bucket));
+        self.counters = counters;
     }
 
     pub(super) fn set_rank(&mut self, task: TaskNo, rank: i64) {
