@@ -17,7 +17,7 @@ pub(super) fn write_heads(mut heads: Uint32Array, events: &[Event], has_more: bo
     let heads: &mut [u32] = unsafe { heads.as_mut() };
     let room = heads.len().saturating_sub(PREFIX) / HEAD;
     let written = events.len().min(room);
-    let mut text = String::new();
+    let mut text = String::with_capacity(events[..written].iter().map(|event| event.text.len()).sum());
     let mut end = 0;
     if heads.len() < PREFIX {
         return (0, text);
