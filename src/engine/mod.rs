@@ -10,6 +10,7 @@ mod error;
 mod events;
 mod foreign;
 mod host;
+mod journals;
 mod keys;
 mod parts;
 mod reads;
@@ -46,7 +47,8 @@ pub use crate::record::{
     TaskNo, TaskSpec, When, encode_schedule,
 };
 pub use crate::record::{
-    ChildSpec, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status, TaskRole,
+    ChildSpec, Cut, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
+    TaskRole,
 };
 pub use crate::runtime::{Accepted, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{

@@ -3,6 +3,7 @@
 mod awakeables;
 mod children;
 mod continuing;
+mod hostile;
 mod journal;
 mod limits;
 mod pausing;
