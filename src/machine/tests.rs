@@ -1,6 +1,7 @@
 //! Tests of the machine, by subject: given records and verbs, when something happens, then records, deliveries, effects.
 
 mod awakeables;
+mod branching;
 mod children;
 mod continuing;
 mod hostile;
