@@ -6,6 +6,7 @@
 mod awakeables;
 mod commands;
 mod config;
+mod enqueue;
 mod error;
 mod events;
 mod foreign;

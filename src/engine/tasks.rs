@@ -58,7 +58,8 @@ pub struct TaskFilter {
 
 impl TaskFilter {
     fn admits(&self, task: &TaskView<'_>) -> bool {
-        (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == task.kind))
+        task.run.is_none()
+            && (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == task.kind))
             && (self.status_mask == 0 || self.status_mask >> status_code(task.status) & 1 == 1)
             && self.queue.as_deref().is_none_or(|queue| queue == task.queue)
             && (self.tenant.is_none() || self.tenant.as_deref() == task.tenant)
@@ -361,7 +362,8 @@ impl ForeignEngine {
                 Some(number) => cell.engine.task(number),
                 None => cell.engine.task_by_key(task),
             };
-            match view.map(|view| view.task) {
+            // What stands for a run is reached by the run.
+            match view.filter(|view| view.run.is_none()).map(|view| view.task) {
                 Some(number) => act(cell, work, number),
                 None => {
                     let text = format!("there is no task \"{task}\", by id or key, or it is not remembered any more");

@@ -1,6 +1,7 @@
 //! Records that say several things at once, so that no crash can come between them. Each is taken apart into ordinary
 //! records with its LSN: journals, walks and histories know only those.
 
+use super::admission::Enqueued;
 use super::run::{RunIx, RunState};
 use super::shard::{Effect, Shard};
 use crate::record::{DecodeError, Lsn, Numbered, Reader, Record, RunNo, Status, Writer};
@@ -30,11 +31,21 @@ impl Shard {
                 self.apply_part(lsn, &signal, run, effects);
                 true
             }
+            Record::Queued { run: no, time_ms, new, timeout_ms, order } => {
+                let start = Record::Start { run: no, time_ms, new, origin: None };
+                // Nobody loads its code yet.
+                let run = self.apply_part(lsn, &start, None, &mut None).expect("a start makes a run");
+                self.apply_queued(run, lsn, Enqueued { order, timeout_ms }, effects);
+                true
+            }
             Record::Continued { run: no, time_ms, next, new, carried } => {
                 let old = run.expect("the caller found the run of the record");
                 let carried = self.carried_records(old, next, carried);
                 // Whoever waits for the end waits for the end of the next one.
-                let watchers = self.open_mut(old).map(|open| std::mem::take(&mut open.watchers)).unwrap_or_default();
+                let (watchers, ticket) = self
+                    .open_mut(old)
+                    .map(|open| (std::mem::take(&mut open.watchers), open.ticket.take()))
+                    .unwrap_or_default();
                 let (status, payload) = (Status::ContinuedAsNew, b"");
                 let done = Record::Done { run: no, time_ms, status, payload, actor: None, origin: None };
                 self.apply_part(lsn, &done, Some(old), effects);
@@ -42,6 +53,8 @@ impl Shard {
                 let run = self.apply_part(lsn, &start, None, effects).expect("a start makes a run");
                 if let Some(open) = self.open_mut(run) {
                     open.watchers = watchers;
+                    // The task stands for all of them, one after the other.
+                    open.ticket = ticket;
                 }
                 if let RunState::Ended(end) = &mut self.run_mut(old).state {
                     end.continued = Some(run);
@@ -76,6 +89,7 @@ impl Shard {
             | Record::Update { .. }
             | Record::UpdateDone { .. }
             | Record::Patched { .. }
+            | Record::Activated { .. }
             | Record::Paused { .. } => false,
         }
     }

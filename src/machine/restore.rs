@@ -42,12 +42,12 @@ impl Shard {
     pub fn restore(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<(), RestoreError> {
         let record = Record::decode(bytes).map_err(RestoreError::Decode)?;
         let run = match (&record, record.run()) {
-            (Record::Start { run, .. } | Record::SignalledStart { run, .. }, _)
+            (Record::Start { run, .. } | Record::SignalledStart { run, .. } | Record::Queued { run, .. }, _)
                 if run.0 != self.next_no || run.0 == u64::MAX =>
             {
                 return Err(RestoreError::Number(*run));
             }
-            (Record::Start { .. } | Record::SignalledStart { .. }, _) | (_, None) => None,
+            (Record::Start { .. } | Record::SignalledStart { .. } | Record::Queued { .. }, _) | (_, None) => None,
             (_, Some(no)) => Some(self.run_of(no).ok_or(RestoreError::UnknownRun(no))?),
         };
         if let Record::Continued { next, carried, .. } = &record {
@@ -83,7 +83,7 @@ impl Shard {
         for (index, run) in self.runs.iter_mut().enumerate() {
             if let RunState::Open(open) = &mut run.state {
                 open.is_recovered = !clean;
-                if !open.is_held {
+                if !open.is_held && !open.is_queued() {
                     effects.push(Effect::Load(RunIx(index as u32)));
                 }
             }
@@ -94,9 +94,10 @@ impl Shard {
 /// The shards that a record sends something to, or has something from.
 fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
     let caller = match record {
-        Record::Start { new, .. } | Record::SignalledStart { new, .. } | Record::Continued { new, .. } => {
-            new.parent.map(|(caller, _)| caller.shard)
-        }
+        Record::Start { new, .. }
+        | Record::SignalledStart { new, .. }
+        | Record::Queued { new, .. }
+        | Record::Continued { new, .. } => new.parent.map(|(caller, _)| caller.shard),
         Record::Watched { caller, .. } | Record::Answered { caller, .. } => Some(caller.shard),
         Record::StepDone { .. }
         | Record::StepFailed { .. }
@@ -118,6 +119,7 @@ fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
         | Record::Paused { .. }
+        | Record::Activated { .. }
         | Record::Received { .. } => None,
     };
     [caller, record.origin().map(|origin| origin.from)]

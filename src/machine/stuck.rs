@@ -49,7 +49,9 @@ impl<'a> Operation<'a> {
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Patched { .. }
-            | Record::Paused { .. } => return None,
+            | Record::Paused { .. }
+            | Record::Queued { .. }
+            | Record::Activated { .. } => return None,
         })
     }
 

@@ -37,6 +37,7 @@ mod retry;
 mod schedules;
 mod submit;
 mod task;
+mod tickets;
 mod timers;
 mod verbs;
 mod views;

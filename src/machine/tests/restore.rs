@@ -16,7 +16,7 @@ fn image(shard: &Shard) -> String {
             // pause of the run itself is by the records alone.
             let is_cancelled = shard.history(run).any(|entry| matches!(entry.record, Record::Cancel { .. }));
             let is_paused = if is_cancelled { shard.is_held(run) } else { view.marks.is_paused };
-            let view = RunView { marks: Marks { is_stuck: false, is_paused }, ..view };
+            let view = RunView { marks: Marks { is_stuck: false, is_paused, ..view.marks }, ..view };
             let history: Vec<String> = shard.history(run).map(|entry| format!("{entry:?}")).collect();
             format!("{view:?} {:?} {history:?}", shard.outcome(run))
         })
