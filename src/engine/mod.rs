@@ -25,6 +25,8 @@ mod tick;
 mod updates;
 
 #[cfg(test)]
+mod enqueue_tests;
+#[cfg(test)]
 mod task_tests;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ mod recovery;
 mod reserved;
 mod schedules;
 mod simulation;
+mod tickets;
 mod views;
 mod workers;
 mod world;
