@@ -83,6 +83,8 @@ impl Shard {
         for (index, run) in self.runs.iter_mut().enumerate() {
             if let RunState::Open(open) = &mut run.state {
                 open.is_recovered = !clean;
+                // How many of them its code has taken will be known when it is back.
+                open.untaken = 0;
                 if !open.is_held && !open.is_queued() {
                     effects.push(Effect::Load(RunIx(index as u32)));
                 }
