@@ -885,6 +885,21 @@ export interface WorkflowHandle<Output = unknown> {
   describe(): Promise<RunRow>;
   /** The records of the run, in order, up to the last durable one. */
   history(): AsyncIterableIterator<HistoryRecord>;
+  /**
+   * The records of the run, up to the last durable one, as the bytes of a file (`.fjnl`): for `replay` and `check` of
+   * `fusee/testing`, and for `fusee check`. Everything in it is as it was recorded, inputs and results too.
+   * @throws {@link RunNotFoundError} if there is no such run, or its records are not kept any more
+   */
+  export(options?: ExportOptions): Promise<Uint8Array>;
+}
+
+/** Options of `export`. */
+export interface ExportOptions {
+  /**
+   * The first step that is left out, with everything that was recorded after it: its name (its first call), or its number
+   * in the history. Default: none.
+   */
+  toStep?: string | number;
 }
 
 /** Where a task is, or how it ended. */
@@ -1111,14 +1126,43 @@ export type TaskExplanation =
   | { readonly reason: 'queue'; readonly queue: string; readonly behind: number; readonly queuePaused: boolean }
   | { readonly reason: 'limit'; readonly limit: string; readonly key: string | undefined; readonly short: number };
 
+/** What a record of a run says. */
+export type HistoryKind =
+  | 'started'
+  | 'stepCompleted'
+  | 'stepFailed'
+  | 'stepAttemptFailed'
+  | 'stepStarted'
+  | 'stepHeartbeat'
+  | 'timerSet'
+  | 'timerFired'
+  | 'waitSet'
+  | 'conditionSet'
+  | 'signalReceived'
+  | 'signalSent'
+  | 'childStarted'
+  | 'childEnded'
+  | 'cancelSent'
+  | 'cancelRequested'
+  | 'watchSet'
+  | 'watched'
+  | 'taskEnqueued'
+  | 'updateAccepted'
+  | 'updateCompleted'
+  | 'updateFailed'
+  | 'patched'
+  | 'paused'
+  | 'resumed'
+  | 'ended';
+
 /** One record of a run. */
 export interface HistoryRecord {
   /** Its number in the log; rises over all runs. */
   readonly lsn: string;
   /** When it was recorded, where that is kept. */
   readonly time: Date | undefined;
-  /** What happened, e.g. `stepCompleted`. */
-  readonly kind: string;
+  /** What happened. */
+  readonly kind: HistoryKind;
   /** Number of the operation in the run. */
   readonly seq: number | undefined;
   /** Name of the step, signal, child … */
@@ -1358,6 +1402,16 @@ export interface StuckReport {
    * (`dev: true`), and for calls out of turn. Where the code was when it recorded the operation is in no record.
    */
   readonly place: string | undefined;
+  /** Of a replay: the record at which code and records part, if there is one. */
+  readonly recordedAt?: RecordPlace | undefined;
+}
+
+/** Where a record is. */
+export interface RecordPlace {
+  /** Its place among the records of the run, from 1. */
+  readonly record: number;
+  /** Its number in the log. */
+  readonly lsn: string;
 }
 
 /** Why a run is not running. `paused` without a step: by `handle.pause()`. `outside`: it awaits something that does not come from `ctx`. */
@@ -1644,6 +1698,7 @@ export type AnyFuseeError =
   | QueueFullError
   | ReservationError
   | BusyError
+  | JournalFileError
   | JournalLimitError
   | StorageError
   | StorageFullError
@@ -1863,6 +1918,17 @@ export declare class BusyError extends FuseeError {
   readonly code: 'BUSY';
   readonly name: 'BusyError';
   static is(error: unknown): error is BusyError;
+}
+
+/** The bytes of an exported run cannot be read: damaged, cut off, of a newer version, or something else altogether. */
+export declare class JournalFileError extends FuseeError {
+  readonly code: 'JOURNAL_FILE';
+  readonly name: 'JournalFileError';
+  /** The file, or what else the bytes were said to come from. */
+  readonly source: string | undefined;
+  /** First byte of what is wrong. */
+  readonly offset: number;
+  static is(error: unknown): error is JournalFileError;
 }
 
 /**

@@ -5,6 +5,7 @@ import { decode } from '../codec.js';
 import { checkSignalValue, queryName, signalName } from '../definitions.js';
 import { knownOptions, oneLine } from '../options.js';
 import type { EngineCore } from './core.js';
+import { exportRun } from './exporting.js';
 import { patienceOf, waitFor, type ResultOptions } from './patience.js';
 import { readResult } from './results.js';
 import { requestUpdate, type UpdateOptions } from './updating.js';
@@ -113,6 +114,12 @@ export class WorkflowHandle {
       for (const row of rows) yield readHistoryRecord(row);
       if (rows.length < HISTORY_PAGE) return;
     }
+  }
+
+  /** The records of the run as the bytes of a file, up to the last durable one. */
+  export(options?: { toStep?: unknown }): Promise<Uint8Array> {
+    const { id, runId } = this.#target();
+    return exportRun(this.#core, id, runId, options);
   }
 
   #target(): { readonly id: string; readonly runId: string } {

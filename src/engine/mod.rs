@@ -11,6 +11,7 @@ mod error;
 mod events;
 mod foreign;
 mod host;
+mod journals;
 mod keys;
 mod parts;
 mod reads;
@@ -49,7 +50,8 @@ pub use crate::record::{
     TaskNo, TaskSpec, When, encode_schedule,
 };
 pub use crate::record::{
-    ChildSpec, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status, TaskRole,
+    ChildSpec, Cut, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
+    TaskRole,
 };
 pub use crate::runtime::{Accepted, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{

@@ -4,6 +4,7 @@ mod admission;
 mod awakeables;
 mod children;
 mod continuing;
+mod hostile;
 mod journal;
 mod limits;
 mod pausing;

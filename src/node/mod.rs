@@ -12,6 +12,7 @@ mod export;
 mod fault;
 mod groups;
 mod heads;
+mod journals;
 mod open;
 mod schedules;
 mod task_texts;

@@ -568,6 +568,50 @@ impl Record<'_> {
         }
     }
 
+    /// The operation of the run's code that it tells of, if it tells of one.
+    #[must_use]
+    pub fn operation(&self) -> Option<Seq> {
+        match *self {
+            Record::StepDone { seq, .. }
+            | Record::StepFailed { seq, .. }
+            | Record::StepStarted { seq, .. }
+            | Record::Heartbeat { seq, .. }
+            | Record::TimerSet { seq, .. }
+            | Record::TimerFired { seq, .. }
+            | Record::WaitSet { seq, .. }
+            | Record::ConditionSet { seq, .. }
+            | Record::ChildSet { seq, .. }
+            | Record::SendSet { seq, .. }
+            | Record::ChildDone { seq, .. }
+            | Record::TaskSet { seq, .. } => Some(seq),
+            Record::Start { .. }
+            | Record::Signal { .. }
+            | Record::Cancel { .. }
+            | Record::Resumed { .. }
+            | Record::Done { .. }
+            | Record::Watched { .. }
+            | Record::Answered { .. }
+            | Record::Received { .. }
+            | Record::Update { .. }
+            | Record::UpdateDone { .. }
+            | Record::SignalledStart { .. }
+            | Record::Continued { .. }
+            | Record::Patched { .. }
+            | Record::Paused { .. } => None,
+        }
+    }
+
+    /// The name of the step that it tells of, where the record has it.
+    #[must_use]
+    pub(super) fn step_name(&self) -> Option<&str> {
+        match *self {
+            Record::StepDone { name, .. } | Record::StepFailed { name, .. } | Record::StepStarted { name, .. } => {
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+
     /// Its name in histories.
     #[must_use]
     pub fn label(&self) -> &'static str {
