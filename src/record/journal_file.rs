@@ -354,11 +354,13 @@ fn belongs_into_a_journal(record: &Record<'_>) -> bool {
         | Record::Update { .. }
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
+        | Record::Activated { .. }
         | Record::Paused { .. } => true,
         Record::Start { .. }
         | Record::Answered { .. }
         | Record::Received { .. }
         | Record::SignalledStart { .. }
+        | Record::Queued { .. }
         | Record::Continued { .. } => false,
     }
 }

@@ -597,7 +597,9 @@ impl Record<'_> {
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Patched { .. }
-            | Record::Paused { .. } => None,
+            | Record::Paused { .. }
+            | Record::Queued { .. }
+            | Record::Activated { .. } => None,
         }
     }
 
