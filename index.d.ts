@@ -628,7 +628,8 @@ export interface WorkflowContext<Input = any> {
    */
   run<W extends AnyWorkflow>(workflow: W, ...args: InputThen<InputOf<W>, ChildOptions>): Promise<OutputOf<W>>;
   /**
-   * Puts a task into its queue and waits for its end, however long that takes. It is enqueued once, whatever crashes. Unless it
+   * Puts a task into its queue and waits for its end, however long that takes. Of a run that was enqueued it has `priority`,
+   * `tenant` and `deadline`, where neither `options` nor the definition says. It is enqueued once, whatever crashes. Unless it
    * has a deadline of its own it is as urgent as the run's `timeout` asks for.
    * @throws {@link TaskError}, {@link CancelledError}, {@link QueueFullError}, {@link ReservationError}
    */

@@ -173,3 +173,25 @@ test('a directory is opened again, and the queue goes on where it was', async ()
   expect(order.at(-1)).toBe('b');
   rmSync(dir, { recursive: true });
 });
+
+test('tasks that an enqueued workflow waits for have its priority and tenant, unless they say otherwise', async () => {
+  const look = task('look', (ctx) => ctx.info.id);
+  const low = task('low', (ctx) => ctx.info.id, { priority: 'low' });
+  const asks = workflow('asks', async (ctx) => [
+    await ctx.run(look),
+    await ctx.run(look, undefined, { priority: 'normal', tenant: 'other' }),
+    await ctx.run(low),
+    (await ctx.enqueue(look)).id,
+  ]);
+  const engine = await engineOf([asks], { tasks: [look, low] });
+  const options = { priority: 'high', tenant: 'acme', deadline: '1h' };
+  const run = await engine.enqueue(asks, undefined, options);
+  const ids: string[] = await run.result();
+  const rows = await Promise.all(ids.map((id) => engine.handle(look, id).describe()));
+  expect(rows.map(({ priority, tenant }) => [priority, tenant])).toEqual([
+    ['high', 'acme'],
+    ['normal', 'other'],
+    ['low', 'acme'],
+    ['normal', undefined],
+  ]);
+});

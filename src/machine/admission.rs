@@ -5,9 +5,11 @@
 
 use super::commands::{Refusal, StartCommand, Started};
 use super::messages::Body;
-use super::run::{OpenRun, RunIx};
+use super::run::{OpenRun, Run, RunIx};
 use super::shard::{Effect, Shard, Work};
-use crate::record::{Caller, Origin, Outcome, Record, RunNo, Seq, Status, encode_failure};
+use crate::record::{
+    Caller, Class, Origin, Outcome, Record, RunNo, Seq, Status, TaskSpec, decode_order, encode_failure,
+};
 
 /// How a run is put before the scheduler.
 #[derive(Clone, Copy, Debug)]
@@ -19,13 +21,17 @@ pub struct Enqueued<'a> {
 }
 
 /// The task that stands for a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ticket {
     /// The run that it was made for: the first of those that took each other's place.
     pub(crate) run: RunNo,
     /// It has not been let in.
     pub(crate) is_waiting: bool,
     pub(crate) timeout_ms: Option<i64>,
+    /// What tasks that the run waits for have from it: they are as urgent as it is, and take its tenant's share.
+    class: Class,
+    tenant: Option<Box<str>>,
+    deadline_ms: Option<i64>,
 }
 
 impl Shard {
@@ -136,7 +142,7 @@ impl Shard {
     ) {
         let no = self.run(run).no;
         if let Some(open) = self.open_mut(run) {
-            open.ticket = Some(Box::new(Ticket { run: no, is_waiting: true, timeout_ms: enqueued.timeout_ms }));
+            open.ticket = Some(Box::new(Ticket::of(no, enqueued)));
         }
         let caller = Caller { shard: self.id, run: no, seq: Seq(0) };
         let body = Body::Order { caller, role: crate::record::TaskRole::Run, order: enqueued.order.into() };
@@ -155,6 +161,39 @@ impl Shard {
             self.timers.set(deadline_ms, run, Seq(0));
         }
         super::apply::push(effects, Effect::Load(run));
+    }
+}
+
+impl Ticket {
+    fn of(run: RunNo, Enqueued { order, timeout_ms }: Enqueued<'_>) -> Ticket {
+        // One that cannot be read is refused by the scheduler.
+        let spec = decode_order(order).ok().map(|(_, spec)| spec);
+        Ticket {
+            run,
+            is_waiting: true,
+            timeout_ms,
+            class: spec.as_ref().map_or(Class::Normal, |spec| spec.class),
+            tenant: spec.as_ref().and_then(|spec| spec.tenant).map(Box::from),
+            deadline_ms: spec.and_then(|spec| spec.deadline_ms),
+        }
+    }
+}
+
+impl Run {
+    /// A task that the run waits for is as urgent as the run is, and takes the same share of a queue, unless it says
+    /// otherwise. `inherits_class`: it does not.
+    pub(super) fn lend<'a>(&'a self, spec: &TaskSpec<'a>, inherits_class: bool) -> TaskSpec<'a> {
+        let mut lent = spec.clone();
+        let ticket = self.open().and_then(|open| open.ticket.as_ref());
+        let deadline_ms = self.deadline_ms.into_iter().chain(ticket.and_then(|ticket| ticket.deadline_ms)).min();
+        lent.deadline_ms = lent.deadline_ms.or(deadline_ms);
+        if let Some(ticket) = ticket {
+            lent.tenant = lent.tenant.or(ticket.tenant.as_deref());
+            if inherits_class {
+                lent.class = ticket.class;
+            }
+        }
+        lent
     }
 }
 

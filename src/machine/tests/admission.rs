@@ -99,3 +99,49 @@ fn the_task_stands_for_all_runs_that_take_each_others_place() {
     world.terminate("a").unwrap();
     assert_eq!(*bodies(&world)[1], over(1, Outcome::Cancelled));
 }
+
+#[test]
+fn a_task_that_a_run_waits_for_has_its_class_its_tenant_and_its_deadline_unless_it_says_otherwise() {
+    let mut world = World::new(1);
+    let of_run = TaskSpec {
+        class: Class::High,
+        tenant: Some("acme"),
+        deadline_ms: Some(T0 + 70),
+        ..TaskSpec::new("q", "flow", b"")
+    };
+    let mut order = Vec::new();
+    encode_order(&mut order, Dedupe::default(), &of_run);
+    let run = world.enqueue_as("a", &order, Some(100));
+    world.say(0, Body::Activate { run: RunNo(1) });
+    world.reopen(true);
+    world.load(run);
+    assert_eq!(world.next(run), Some((DeliveryKind::Start, 0)));
+    let plain = TaskSpec::new("q", "k", b"1");
+    let own = TaskSpec { tenant: Some("b"), deadline_ms: Some(5), class: Class::Low, ..plain.clone() };
+    for (seq, role, spec, inherits) in [
+        (1, TaskRole::Awaited, &plain, true),
+        (2, TaskRole::AwaitedLoosely, &own, false),
+        (3, TaskRole::Detached, &plain, true),
+    ] {
+        let open = |shard: &mut Shard, work: &mut Work<'_>| {
+            shard.open_task(work, run.1, Seq(seq), role, Dedupe::default(), spec, inherits, Ok(()))
+        };
+        world.on(0, open).unwrap();
+    }
+    let asked: Vec<_> = bodies(&world)
+        .into_iter()
+        .filter_map(|body| match body {
+            Body::Order { caller: Caller { seq, .. }, order, .. } if *seq != Seq(0) => {
+                let (_, spec) = decode_order(order).unwrap();
+                Some((spec.class, spec.tenant.map(str::to_owned), spec.deadline_ms))
+            }
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        (Class::High, Some("acme".to_owned()), Some(T0 + 70)),
+        (Class::Low, Some("b".to_owned()), Some(5)),
+        (Class::Normal, None, None),
+    ];
+    assert_eq!(asked, expected);
+}

@@ -115,9 +115,14 @@ impl World {
 
     /// Makes a run that waits until it is let in.
     pub(super) fn enqueue(&mut self, id: &str, timeout_ms: Option<i64>) -> R {
+        self.enqueue_as(id, b"order", timeout_ms)
+    }
+
+    /// The same, with what the scheduler is to read.
+    pub(super) fn enqueue_as(&mut self, id: &str, order: &[u8], timeout_ms: Option<i64>) -> R {
         let command = StartCommand { new: new_run(id, "in"), reuse: IdReuse::Allow, conflict: IdConflict::UseExisting };
         let home = self.home(id);
-        let enqueued = Enqueued { order: b"order", timeout_ms };
+        let enqueued = Enqueued { order, timeout_ms };
         R(home, self.on(home, |shard, work| shard.enqueue(work, command, enqueued)).unwrap().run)
     }
 
