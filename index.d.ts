@@ -123,10 +123,12 @@ export interface WorkflowOptions<Input = any, Parsed = Input> {
   timeout?: Duration;
   /**
    * What becomes of a run whose records its code does not fit, or that breaks the rule of awaiting `ctx` only. `'stuck'`: it
-   * waits until the code is mended, and is tried again by `handle.resume()` and at each `open`. `'fail'`: it fails with a
+   * waits until the code is mended, and is tried again by `handle.resume()` and at each `open`. `'retry'`: the same, and it is tried
+   * again by itself, from its first record, after 1 s, 2 s, 4 s and so on, at most 1 min: for code that breaks the rule only now
+   * and then. Nothing is recorded about it. `'fail'`: it fails with a
    * {@link DeterminismError}; nothing is undone. Default `'stuck'`.
    */
-  onMismatch?: 'stuck' | 'fail';
+  onMismatch?: 'stuck' | 'retry' | 'fail';
 }
 
 /**
@@ -831,6 +833,34 @@ export interface UpdateOptions extends AuditOptions, ResultOptions {
   id?: string;
 }
 
+/** Options of {@link WorkflowHandle.fork}. */
+export interface ForkOptions extends AuditOptions {
+  /** The first step that is not taken over: its name (its first call), or the `seq` of an operation in the history. */
+  toStep: string | number;
+  /** Id of the new run. Default: a random one. */
+  id?: string;
+  /** Version of the code. Default: the run's. */
+  version?: number;
+}
+
+/** Options of {@link WorkflowHandle.reset}. */
+export interface ResetOptions extends AuditOptions {
+  /** The first step that is not taken over: its name (its first call), or the `seq` of an operation in the history. */
+  toStep: string | number;
+  /** Signals that came after it come again. Default `true`. */
+  reapplySignals?: boolean;
+  /** Version of the code. Default: the run's. */
+  version?: number;
+  /** Steps from there on get other idempotency keys than in the first run. Default `false`. */
+  freshKeys?: boolean;
+}
+
+/** Options of {@link WorkflowHandle.retry}. */
+export interface RetryOptions extends AuditOptions {
+  /** Version of the code. Default: the run's. */
+  version?: number;
+}
+
 /**
  * A workflow. A handle is no promise: await `result()`. One that `start` gave, or that was made with a `runId`, stays with
  * its run and those that continue it (`describe` and `history` are of that one run); one from `engine.handle` without
@@ -882,6 +912,28 @@ export interface WorkflowHandle<Output = unknown> {
    * @throws {@link RunNotFoundError} if it has ended
    */
   wake(options?: AuditOptions): Promise<void>;
+  /**
+   * The id goes on as a new run, which begins with the records before a step; a run that has not ended ends as `terminated`.
+   * Idempotency keys, awakeables' tokens and chance stay, unless `freshKeys`. Open children, tasks and timers from before the
+   * step go on; what the step or anything after it opened is cancelled (children by `onParentClose`). Whoever waits for the
+   * result waits for that of the new run. Its time limit begins anew. Resolved: that is durable.
+   * @returns a handle of the new run. Handles of a run that had ended stay with that one
+   * @throws {@link RunNotFoundError} if there is no such run, or its history is not kept any more; `TypeError` if it has not
+   *   come to the step, or what comes before it is larger than `payloadBytesMax`
+   */
+  reset(options: ResetOptions): Promise<WorkflowHandle<Output>>;
+  /**
+   * Starts another run under another id with the records before a step; this one goes on. Steps from there on have keys of their
+   * own. It waits for the children that this one waits for without owning them; tasks without a result are enqueued again.
+   * @throws as `reset`, and {@link WorkflowAlreadyStartedError} if the id has been used
+   */
+  fork(options: ForkOptions): Promise<WorkflowHandle<Output>>;
+  /**
+   * A run that has failed goes on, as a new run under its id, from the step, child or task whose error it failed with; if it was an
+   * error of its own code, from where it was: mend the code first. Idempotency keys stay.
+   * @throws as `reset`; `TypeError` if it has not failed, or has compensated steps
+   */
+  retry(options?: RetryOptions): Promise<WorkflowHandle<Output>>;
   /** What is known about the run. */
   describe(): Promise<RunRow>;
   /** The records of the run, in order, up to the last durable one. */
@@ -1152,6 +1204,7 @@ export type HistoryKind =
   | 'updateCompleted'
   | 'updateFailed'
   | 'patched'
+  | 'branched'
   | 'paused'
   | 'resumed'
   | 'ended';

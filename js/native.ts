@@ -100,6 +100,19 @@ export interface NativeEngine extends PumpVerbs {
   pause(token: number, id: string, runId: string, actor: string): void;
   resume(token: number, id: string, runId: string, actor: string): void;
   wake(token: number, id: string, runId: string, actor: string): void;
+  /** Forks the run as `to`, or resets it where that is empty. Answers with the id of the new run. */
+  branch(
+    token: number,
+    id: string,
+    runId: string,
+    to: string,
+    border: number,
+    name: string,
+    seq: number,
+    flags: number,
+    version: number,
+    actor: string,
+  ): void;
   result(token: number, id: string, runId: string): void;
   forget(token: number): void;
   enqueueTasks(token: number, rows: string): void;

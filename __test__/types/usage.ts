@@ -226,6 +226,16 @@ export async function use(): Promise<void> {
   await run.pause({ actor: 'me' });
   await run.wake({ actor: 'me' });
   await run.resume();
+  is<WorkflowHandle<string>>()(
+    await run.reset({ toStep: 'charge', reapplySignals: true, version: 2, freshKeys: false }),
+  );
+  is<WorkflowHandle<string>>()(await run.fork({ toStep: 3, id: 'other', version: 2, actor: 'me' }));
+  is<WorkflowHandle<string>>()(await run.retry({ actor: 'me' }));
+  is<WorkflowHandle<string>>()(await run.retry());
+  // @ts-expect-error -- the place is needed
+  await run.reset({ version: 2 });
+  // @ts-expect-error -- a fork has keys of its own
+  await run.fork({ toStep: 'charge', freshKeys: true });
   for await (const record of run.history()) is<HistoryKind>()(record.kind);
   is<Uint8Array>()(await run.export());
   const journal = await run.export({ toStep: 'charge' });

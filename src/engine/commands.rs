@@ -1,6 +1,6 @@
 //! What clients ask to change: checked, recorded, and answered once that is durable.
 
-use super::error::{EngineError, bad_input};
+use super::error::{EngineError, ErrorCode, bad_input};
 use super::events::fields;
 use super::foreign::{ForeignEngine, Run};
 use crate::machine::{NewUpdate, StartCommand, Target, check_actor, check_text};
@@ -55,7 +55,7 @@ impl ForeignEngine {
         if let Some(StartWith::Update(_, update)) = &request.with {
             self.check_update(update)?;
         }
-        self.has_room_for_run()?;
+        self.admits_run()?;
         let key_root = self.key_roots.next()?;
         let shard = self.group.shard_of(request.id);
         self.on_shard(shard, |cell, work| {
@@ -95,6 +95,18 @@ impl ForeignEngine {
                 super::updates::offer(cell, token, Target { id: request.id, run: Some(no) }, &update);
             }
         })
+    }
+
+    /// Whether there may be one more run.
+    pub(super) fn admits_run(&self) -> Result<(), EngineError> {
+        let (open, max) = (self.group.open_runs(), self.config.open_runs_max);
+        if open < max {
+            return Ok(());
+        }
+        Err(EngineError::new(
+            ErrorCode::Busy,
+            format!("{open} runs are open, the limit is {max}; wait for some to end"),
+        ))
     }
 
     /// Sends a signal; `token` is acknowledged once it is durable.

@@ -1,7 +1,7 @@
 //! Workflows that start through the scheduler: put before it, and why they wait.
 
 use super::commands::StartRequest;
-use super::error::{EngineError, ErrorCode, bad_input};
+use super::error::{EngineError, bad_input};
 use super::events::fields;
 use super::foreign::{ForeignEngine, Run};
 use super::task_rows::reason_row;
@@ -32,7 +32,7 @@ impl ForeignEngine {
         if spec.key.is_some() || !spec.payload.is_empty() || !spec.labels.is_empty() {
             return Err(bad_input("a workflow that is enqueued has an id and no key, and no labels".into()));
         }
-        self.has_room_for_run()?;
+        self.admits_run()?;
         let key_root = self.key_roots.next()?;
         let shard = self.group.shard_of(request.id);
         let is_known = self.group.with(shard, |cell, _| {
@@ -108,15 +108,5 @@ impl ForeignEngine {
                 _ => None,
             }
         }))
-    }
-
-    pub(super) fn has_room_for_run(&self) -> Result<(), EngineError> {
-        let open = self.group.open_runs();
-        if open >= self.config.open_runs_max {
-            let text =
-                format!("{open} runs are open, the limit is {}; wait for some to end", self.config.open_runs_max);
-            return Err(EngineError::new(ErrorCode::Busy, text));
-        }
-        Ok(())
     }
 }

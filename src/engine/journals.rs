@@ -5,7 +5,7 @@ use super::events::{ROW, fields};
 use super::foreign::{ForeignEngine, Run};
 use super::host::Slot;
 use super::keys::hex;
-use super::rows::{row, stuck_report};
+use super::rows::{key_roots, row, stuck_report};
 use crate::machine::{REVIVED, RunIx, Shard};
 use crate::record::{Cut, JournalFault, JournalFile, JournalFileWriter, Record, run_id};
 use crate::runtime::{Output, Token};
@@ -50,7 +50,7 @@ impl ForeignEngine {
             _ => (0, &b""[..]),
         };
         let head = fields(&[&run_id(file.shard, view.no), &status.to_string(), &records.to_string()]);
-        let start = fields(&[view.id, &hex(&view.key_root), view.kind, &text(shard.input(REVIVED))]);
+        let start = fields(&[view.id, &key_roots(&shard, REVIVED), view.kind, &text(shard.input(REVIVED))]);
         let text = [head, text(payload), start].join(&ROW.to_string());
         let ghost = self.group.revive(shard, self.right).ok_or_else(|| {
             EngineError::new(ErrorCode::Busy, "too many runs are replayed at once; wait for some of them")

@@ -4,6 +4,7 @@
 //! says through the verbs what its code asks for and how step bodies ended. It knows no JS.
 
 mod awakeables;
+mod branching;
 mod commands;
 mod config;
 mod enqueue;
@@ -32,6 +33,7 @@ mod task_tests;
 #[cfg(test)]
 mod tests;
 
+pub use branching::BranchRequest;
 pub use commands::{StartRequest, StartWith};
 pub use config::{Config, Durability};
 pub use error::{EngineError, ErrorCode};
@@ -44,7 +46,9 @@ pub use rewind::{Past, PastEnd};
 pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 
 pub use crate::log::MemoryStorage;
-pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode, TimerMode};
+pub use crate::machine::{
+    Border, Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode, TimerMode,
+};
 pub use crate::record::{
     CatchUp, Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Overlap, Parent, Reserve, RetryPolicy, ScheduleSpec,
     TaskNo, TaskSpec, When, encode_schedule,

@@ -63,6 +63,11 @@ impl Past {
                 Record::Activated { run, .. } => {
                     names.extend(queued.remove(&(shard, run)).map(|name| ((shard, run), name)));
                 }
+                Record::Forked { run, entries } | Record::Reset { next: run, entries, .. } => {
+                    if let Some((kind, id)) = crate::machine::copied_names(entries) {
+                        names.insert((shard, run), (kind.to_owned(), id.to_owned()));
+                    }
+                }
                 Record::Done { run, status, payload, .. }
                     if matches!(status, Status::Completed | Status::Failed | Status::Cancelled) =>
                 {

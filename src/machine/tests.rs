@@ -2,6 +2,7 @@
 
 mod admission;
 mod awakeables;
+mod branching;
 mod children;
 mod continuing;
 mod hostile;

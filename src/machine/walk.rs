@@ -231,6 +231,9 @@ impl Shard {
             | Record::Paused { .. }
             | Record::Activated { .. }
             | Record::Queued { .. }
+            | Record::Branched { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Done { .. }

@@ -295,6 +295,7 @@ impl<'a> Iterator for Entries<'a> {
 struct Rules {
     records: u32,
     run: RunNo,
+    has_copies: bool,
     has_ended: bool,
 }
 
@@ -315,7 +316,10 @@ impl Rules {
         } else if !belongs_into_a_journal(record) {
             return Err("the record is none of a journal");
         }
-        if record.run() != Some(self.run) {
+        self.has_copies |= matches!(record, Record::Branched { .. });
+        // Copies have the number of the run that they are of.
+        let may_be_copy = self.has_copies && !matches!(record, Record::Done { .. });
+        if record.run() != Some(self.run) && !may_be_copy {
             return Err("the record belongs to another run");
         }
         if record.operation().is_some_and(|seq| !(1..=OPERATIONS_MAX).contains(&seq.0)) {
@@ -355,13 +359,16 @@ fn belongs_into_a_journal(record: &Record<'_>) -> bool {
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
         | Record::Activated { .. }
-        | Record::Paused { .. } => true,
+        | Record::Paused { .. }
+        | Record::Branched { .. } => true,
         Record::Start { .. }
         | Record::Answered { .. }
         | Record::Received { .. }
         | Record::SignalledStart { .. }
         | Record::Queued { .. }
-        | Record::Continued { .. } => false,
+        | Record::Continued { .. }
+        | Record::Forked { .. }
+        | Record::Reset { .. } => false,
     }
 }
 

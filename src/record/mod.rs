@@ -21,6 +21,7 @@ mod task_golden;
 mod tasks;
 mod varint;
 
+pub use encode::renumbered;
 pub use failure::{encode_failure, encode_step_failure};
 pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
 pub use journal_file::{Cut, JOURNAL_FILE_FORMAT, JournalFault, JournalFile, JournalFileWriter, JournalWrong};

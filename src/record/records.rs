@@ -36,6 +36,9 @@
 //! | 30 | `TaskSet` | the code asked for a task; implies a message to the scheduler |
 //! | 31 | `TimerFired` | somebody who gave a name had a sleep end before its time |
 //! | 32 | `TimerSet` | the code limits the time of a scope |
+//! | 33 | `Forked` | a run exists whose journal begins with copies |
+//! | 34 | `Reset` | the run ended, the next one under its id exists and has copies of what came before a place: all or nothing |
+//! | 35 | `Branched` | in journals only: what stands before was copied, operations from a number on are the run's own |
 //!
 //! 28 and 29 have never been written.
 
@@ -496,6 +499,31 @@ pub enum Record<'a> {
         role: TaskRole,
         order: &'a [u8],
     },
+    /// `entries`: the records of the run's journal so far, each with its length before it. The first is its `Start`. One
+    /// that has the number of another run, or 0, is a copy: what it implies was done when that one was recorded.
+    Forked {
+        run: RunNo,
+        entries: &'a [u8],
+    },
+    /// `entries`: as of `Forked`, of the run `next`.
+    Reset {
+        run: RunNo,
+        time_ms: i64,
+        next: RunNo,
+        reason: &'a str,
+        actor: Option<&'a str>,
+        entries: &'a [u8],
+    },
+    /// Copied from the run `source` of the workflow `id`. Operations from `seq` on have their keys from `key_root`.
+    Branched {
+        run: RunNo,
+        time_ms: i64,
+        seq: Seq,
+        id: &'a str,
+        source: &'a str,
+        key_root: [u8; 16],
+        actor: Option<&'a str>,
+    },
 }
 
 impl Record<'_> {
@@ -528,7 +556,10 @@ impl Record<'_> {
             | Record::Paused { run, .. }
             | Record::Queued { run, .. }
             | Record::Activated { run, .. }
-            | Record::TaskSet { run, .. } => Some(run),
+            | Record::TaskSet { run, .. }
+            | Record::Forked { run, .. }
+            | Record::Reset { run, .. }
+            | Record::Branched { run, .. } => Some(run),
             Record::Answered { .. } | Record::Received { .. } => None,
         }
     }
@@ -564,7 +595,10 @@ impl Record<'_> {
             | Record::Patched { .. }
             | Record::Paused { .. }
             | Record::Queued { .. }
-            | Record::TaskSet { .. } => None,
+            | Record::TaskSet { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
+            | Record::Branched { .. } => None,
         }
     }
 
@@ -599,7 +633,10 @@ impl Record<'_> {
             | Record::Patched { .. }
             | Record::Paused { .. }
             | Record::Queued { .. }
-            | Record::Activated { .. } => None,
+            | Record::Activated { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
+            | Record::Branched { .. } => None,
         }
     }
 
@@ -653,6 +690,9 @@ impl Record<'_> {
             Record::Queued { .. } => "queued",
             Record::Activated { .. } => "activated",
             Record::TaskSet { .. } => "taskEnqueued",
+            Record::Forked { .. } => "forked",
+            Record::Reset { .. } => "reset",
+            Record::Branched { .. } => "branched",
         }
     }
 }
