@@ -136,3 +136,21 @@ fn what_is_refused_for_sure_is_known_before() {
     assert_eq!(world.said(), ["1 in", "2 refused"]);
     assert!(world.engine.poll_record().is_none());
 }
+
+#[test]
+fn a_checkpoint_has_what_stands_for_runs() {
+    let mut world = World::new(limited());
+    world.enqueue(1, &wants());
+    world.over(1);
+    world.enqueue(2, &wants());
+    world.enqueue(3, &wants());
+    world.begin_checkpoint();
+    assert!(world.save_tasks(1 << 20));
+    world.crash();
+    let runs = |world: &World| world.engine.tasks_after(TaskNo(0)).map(|task| task.run).collect::<Vec<_>>();
+    assert_eq!(runs(&world), [Some(caller(1)), Some(caller(2)), Some(caller(3))]);
+    assert_eq!((world.status(TaskNo(2)), world.status(TaskNo(3))), (Status::Running, Status::Queued));
+    world.over(2);
+    world.advance(10_000);
+    assert_eq!((world.outcome(TaskNo(2)), world.status(TaskNo(3))), (Outcome::Completed, Status::Running));
+}
