@@ -53,6 +53,17 @@ export interface NativeEngine extends PumpVerbs {
     timeoutMs: number,
     actor: string,
   ): number;
+  enqueueRun(
+    token: number,
+    id: string,
+    type: string,
+    version: number,
+    input: string,
+    policies: number,
+    timeoutMs: number,
+    actor: string,
+    row: string,
+  ): void;
   signal(
     token: number,
     id: string,

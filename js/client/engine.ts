@@ -6,6 +6,7 @@ import { asWorkflow, isWorkflow } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
 import { knownOptions, oneLine } from '../options.js';
 import { EngineCore, type CoreSettings } from './core.js';
+import { enqueueRun } from './enqueueing.js';
 import { WorkflowHandle } from './handle.js';
 import { metricsOf, metricsText } from './metrics.js';
 import { patienceOf, waitFor, type ResultOptions } from './patience.js';
@@ -124,9 +125,10 @@ export class Engine {
     return new WorkflowHandle(this.core, checkId(name), more?.runId);
   }
 
-  /** Puts a task into its queue. Resolved: admitted and durable. */
-  enqueue(task: unknown, input?: unknown, options?: EnqueueOptions): Promise<TaskHandle> {
-    return enqueue(this.core, task, input, options);
+  /** Puts a task, or a workflow that starts when its turn has come, into a queue. Resolved: admitted and durable. */
+  enqueue(definition: unknown, input?: unknown, options?: EnqueueOptions): Promise<TaskHandle | WorkflowHandle> {
+    if (isWorkflow(definition)) return enqueueRun(this.core, definition, input, options);
+    return enqueue(this.core, definition, input, options);
   }
 
   /** Enqueues many, each admitted or refused for itself, in order. */

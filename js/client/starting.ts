@@ -19,7 +19,8 @@ export interface StartOptions {
   readonly actor?: unknown;
 }
 
-const START_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'actor'];
+/** What a start can be told. */
+export const START_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'actor'];
 
 /** In place of a token. */
 const NOBODY = 0;

@@ -110,6 +110,7 @@ pub(super) fn is_copied(record: &Record<'_>) -> bool {
         | Record::Update { .. }
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
+        | Record::Activated { .. }
         | Record::Branched { .. } => true,
         Record::Start { .. }
         | Record::Paused { .. }
@@ -118,6 +119,7 @@ pub(super) fn is_copied(record: &Record<'_>) -> bool {
         | Record::Answered { .. }
         | Record::Received { .. }
         | Record::SignalledStart { .. }
+        | Record::Queued { .. }
         | Record::Continued { .. }
         | Record::Forked { .. }
         | Record::Reset { .. } => false,

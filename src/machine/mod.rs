@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod admission;
 mod apply;
 mod attempts;
 mod awakeables;
@@ -44,6 +45,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use admission::Enqueued;
 pub use attempts::Attempt;
 pub use branching::{Border, Branch};
 pub use code::{Halt, OpenedStep, StepMode, TimerMode};

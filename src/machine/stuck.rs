@@ -50,6 +50,8 @@ impl<'a> Operation<'a> {
             | Record::Continued { .. }
             | Record::Patched { .. }
             | Record::Paused { .. }
+            | Record::Queued { .. }
+            | Record::Activated { .. }
             | Record::Forked { .. }
             | Record::Reset { .. }
             | Record::Branched { .. } => return None,

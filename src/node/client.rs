@@ -3,6 +3,7 @@
 use super::code::policies;
 use super::export::{Call, as_text, export, export_hot};
 use super::fault::{Fault, Shared};
+use super::task_texts::submission;
 use crate::engine::{FIELD, Filter, Past, PastEnd, ROW, Run, RunNo, ShardId, Slot, StartRequest};
 use napi::Env;
 use napi::bindgen_prelude::Object;
@@ -47,6 +48,26 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
         };
         let run = shared.borrow_mut().start(token, request)?;
         Ok(run.map_or(-1.0, |(ShardId(shard), RunNo(no))| no as f64 * SHARDS + f64::from(shard)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "enqueueRun", move |call| {
+        let (id, kind, input) = (call.get::<String>(1)?, call.get::<String>(2)?, call.get::<String>(4)?);
+        let (reuse, conflict) = policies(call.get(5)?)?;
+        let (actor, row) = (call.optional_text(7)?, call.get::<String>(8)?);
+        let (spec, _) = submission(&row)?;
+        let request = StartRequest {
+            id: &id,
+            kind: &kind,
+            version: call.get(3)?,
+            input: input.as_bytes(),
+            reuse,
+            conflict,
+            timeout_ms: call.optional_ms(6)?,
+            actor: actor.as_deref(),
+            result_token: None,
+            with: None,
+        };
+        Ok(shared.borrow_mut().enqueue_run(call.get(0)?, request, &spec)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "signal", move |call| {

@@ -134,6 +134,14 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
         },
         24 => Record::Patched { run: run(from)?, id: from.text()? },
         25 => Record::Paused { run: run(from)?, time_ms: from.signed()?, actor: from.option(Reader::text)? },
+        26 => Record::Queued {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            new: read_new_run(from)?,
+            timeout_ms: from.option(Reader::signed)?,
+            order: from.bytes()?,
+        },
+        27 => Record::Activated { run: run(from)?, time_ms: from.signed()?, origin: read_known_origin(from)? },
         30 => Record::TaskSet {
             run: run(from)?,
             seq: seq(from)?,
@@ -219,7 +227,7 @@ fn root(from: &mut Reader<'_>) -> Result<[u8; 16], DecodeError> {
 }
 
 pub(crate) fn read_caller(from: &mut Reader<'_>) -> Result<Caller, DecodeError> {
-    Ok(Caller { shard: shard(from)?, run: run(from)?, seq: seq(from)? })
+    Ok(Caller { shard: shard(from)?, run: run(from)?, seq: Seq(small(from)?) })
 }
 
 pub(super) fn read_known_origin(from: &mut Reader<'_>) -> Result<Origin, DecodeError> {

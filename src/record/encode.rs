@@ -156,6 +156,18 @@ impl Record<'_> {
                 out.signed(time_ms);
                 out.option(actor, Writer::text);
             }
+            Record::Queued { run, time_ms, new, timeout_ms, order } => {
+                head(out, 26, run);
+                out.signed(time_ms);
+                write_new_run(out, &new);
+                out.option(timeout_ms, Writer::signed);
+                out.bytes(order);
+            }
+            Record::Activated { run, time_ms, origin } => {
+                head(out, 27, run);
+                out.signed(time_ms);
+                write_known_origin(out, origin);
+            }
             Record::TaskSet { run, seq, kind, role, order } => {
                 op_head(out, 30, run, seq);
                 out.text(kind);

@@ -358,12 +358,14 @@ fn belongs_into_a_journal(record: &Record<'_>) -> bool {
         | Record::Update { .. }
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
+        | Record::Activated { .. }
         | Record::Paused { .. }
         | Record::Branched { .. } => true,
         Record::Start { .. }
         | Record::Answered { .. }
         | Record::Received { .. }
         | Record::SignalledStart { .. }
+        | Record::Queued { .. }
         | Record::Continued { .. }
         | Record::Forked { .. }
         | Record::Reset { .. } => false,

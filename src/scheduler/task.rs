@@ -105,6 +105,8 @@ pub(super) struct More {
     pub(super) dependents: Vec<Dependent>,
     /// Parents by number, for whoever hands their results on.
     pub(super) parents: Vec<TaskNo>,
+    /// The run that it stands for.
+    pub(super) run: Option<Caller>,
     /// Runs that are told of its end.
     pub(super) watchers: Vec<Caller>,
     /// Of those that it waits or waited for in this life of its own.

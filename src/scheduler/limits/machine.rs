@@ -307,6 +307,19 @@ impl Limits {
         true
     }
 
+    /// Takes a whole idle claim again that was held before a restart, whatever is there now. Rates keep what they have.
+    pub fn hold(&mut self, ix: ClaimIx) {
+        debug_assert_eq!(self.of(ix).state, State::Idle, "it is held again before anybody else comes");
+        for part in 0..self.of(ix).wants.len() {
+            let (bucket, amount) = self.of(ix).wants[part];
+            let spec = self.spec(bucket);
+            if let LimitSpec::Concurrency(_) = spec {
+                self.bucket_mut(bucket).units.take(spec, amount);
+            }
+        }
+        self.of_mut(ix).state = State::Held;
+    }
+
     /// Gives back what an attempt held. The claim stays, for another attempt.
     pub fn release(&mut self, ix: ClaimIx, now_ms: i64) {
         debug_assert_eq!(self.of(ix).state, State::Held, "only what is held is given back");

@@ -20,6 +20,7 @@ mod reserved;
 mod schedules;
 mod simulation;
 mod store;
+mod tickets;
 mod views;
 mod workers;
 mod world;
