@@ -449,6 +449,31 @@ export interface StartOptions {
   actor?: string;
 }
 
+/**
+ * Options of `enqueue` of a workflow: those of a start and those of a queue. `timeout` counts from its start. `deadline`,
+ * `expires`, `limits` and the rest are about the whole run: it holds its slot and its limits until it ends.
+ */
+export interface EnqueueWorkflowOptions
+  extends
+    StartOptions,
+    Pick<
+      EnqueueOptions,
+      | 'priority'
+      | 'delay'
+      | 'runAt'
+      | 'deadline'
+      | 'expires'
+      | 'reserve'
+      | 'tenant'
+      | 'orderKey'
+      | 'after'
+      | 'limits'
+      | 'durationHint'
+    > {
+  /** Queue. Default `'default'`. */
+  queue?: string;
+}
+
 /** Options of `engine.execute`: those of the start, and how long to wait. */
 export interface ExecuteOptions extends StartOptions {
   /** Stops the waiting with its reason. The run goes on. */
@@ -607,7 +632,8 @@ export interface WorkflowContext<Input = any> {
    */
   run<W extends AnyWorkflow>(workflow: W, ...args: InputThen<InputOf<W>, ChildOptions>): Promise<OutputOf<W>>;
   /**
-   * Puts a task into its queue and waits for its end, however long that takes. It is enqueued once, whatever crashes. Unless it
+   * Puts a task into its queue and waits for its end, however long that takes. Of a run that was enqueued it has `priority`,
+   * `tenant` and `deadline`, where neither `options` nor the definition says. It is enqueued once, whatever crashes. Unless it
    * has a deadline of its own it is as urgent as the run's `timeout` asks for.
    * @throws {@link TaskError}, {@link CancelledError}, {@link QueueFullError}, {@link ReservationError}
    */
@@ -774,10 +800,17 @@ export interface ParentResult {
 // ───────────────────────────── Handles ─────────────────────────────
 
 /** How a run ended. */
-export type EndStatus = 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut' | 'continuedAsNew';
+export type EndStatus =
+  'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut' | 'continuedAsNew' | NeverStarted;
 
-/** Status of a run. `paused` and `stuck` are marks beside it. */
-export type RunStatus = 'running' | EndStatus;
+/**
+ * How a run ended that was to start through a queue and never did: what it waited for cannot be any more, its reserved start
+ * went by, its time was over, or it gave way when its queue was full.
+ */
+export type NeverStarted = 'skipped' | 'missed' | 'expired' | 'shed';
+
+/** Status of a run. `queued`: it starts when its queue lets it. `paused` and `stuck` are marks beside it. */
+export type RunStatus = 'queued' | 'running' | EndStatus;
 
 /** Options of calls that wait. */
 export interface ResultOptions {
@@ -1221,9 +1254,9 @@ export interface RunRow {
   readonly paused: boolean;
   /** Its code asks for something else than was recorded, or broke a rule; see `explain`. */
   readonly stuck: boolean;
-  /** When it was started. */
+  /** When it was started, or enqueued. */
   readonly createdAt: Date;
-  /** When its function was first called. */
+  /** When its function was first called, at the earliest. `undefined`: it is queued, or ended so. */
   readonly startedAt: Date | undefined;
   /** When it ended. */
   readonly endedAt: Date | undefined;
@@ -1502,7 +1535,12 @@ export interface RecordPlace {
 
 /** Why a run is not running. `paused` without a step: by `handle.pause()`. `outside`: it awaits something that does not come from `ctx`. */
 export type Explanation =
-  | { readonly reason: 'running' | 'notRegistered' | 'outside' }
+  | { readonly reason: 'running' | 'starting' | 'notRegistered' | 'outside' }
+  /** It waits in a queue: there, for others, at a limit, for a queue that is defined, or for the next open. */
+  | { readonly reason: 'queue'; readonly queue: string; readonly behind: number; readonly queuePaused: boolean }
+  | { readonly reason: 'blocked'; readonly by: readonly string[] }
+  | { readonly reason: 'limit'; readonly limit: string; readonly key: string | undefined; readonly short: number }
+  | { readonly reason: 'queueGone' | 'draining' }
   | { readonly reason: 'ended'; readonly status: EndStatus }
   | { readonly reason: 'timer'; readonly until: Date }
   | { readonly reason: 'retry'; readonly until: Date; readonly step: string }
@@ -1540,6 +1578,14 @@ export interface EngineEvents {
   timedOut: RunEvent<'timedOut'>;
   /** Ended by `ctx.continueAsNew`: the next run under its id took its place. */
   continuedAsNew: RunEvent<'continuedAsNew'>;
+  /** Never started: what it waited for in its queue cannot be any more. */
+  skipped: RunEvent<'skipped', { reason: string | undefined }>;
+  /** Never started: its reserved start went by. */
+  missed: RunEvent<'missed', { reason: string | undefined }>;
+  /** Never started: its time was over. */
+  expired: RunEvent<'expired', { reason: string | undefined }>;
+  /** Never started: it gave way when its queue was full. */
+  shed: RunEvent<'shed', { reason: string | undefined }>;
   /** The code of a run asks for something else than was recorded, or broke a rule. */
   stuck: RunEvent<'stuck', { error: DeterminismError }>;
   /**
@@ -1654,6 +1700,16 @@ export interface Engine extends AsyncDisposable {
     task: T,
     ...args: InputThen<TaskInputOf<T>, EnqueueOptions>
   ): Promise<TaskHandle<TaskOutputOf<T>>>;
+  /**
+   * Makes a run that starts when its turn in a queue has come, and holds its slot until it ends; a run that continues as new
+   * goes on in it. **Resolved: admitted and durable.** The run exists from then on: `handle`, `signal`, `cancel` and `result`
+   * work, and its id is taken as by `start`.
+   * @throws as for a task, and {@link WorkflowAlreadyStartedError}
+   */
+  enqueue<W extends AnyWorkflow>(
+    workflow: W,
+    ...args: InputThen<InputOf<W>, EnqueueWorkflowOptions>
+  ): Promise<WorkflowHandle<OutputOf<W>>>;
   /**
    * Enqueues many, each admitted or refused for itself, in order. Resolves when all are decided, never rejects for one.
    * @param options for all, or computed from each input
@@ -1904,7 +1960,12 @@ export declare class WorkflowFailedError extends FuseeError {
   readonly id: string;
   /** The run that failed. */
   readonly runId: string;
-  constructor(message: string, options: FuseeErrorOptions & { id: string; runId: string });
+  /** `failed`, or how it ended without having started. */
+  readonly status: 'failed' | NeverStarted;
+  constructor(
+    message: string,
+    options: FuseeErrorOptions & { id: string; runId: string; status?: 'failed' | NeverStarted | undefined },
+  );
   static is(error: unknown): error is WorkflowFailedError;
 }
 

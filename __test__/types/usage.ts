@@ -301,7 +301,9 @@ export async function use(): Promise<void> {
   if (FuseeError.is(error)) {
     switch (error.code) {
       case 'CHILD_WORKFLOW_FAILED':
-        is<'failed' | 'cancelled' | 'terminated' | 'timedOut'>()(error.status);
+        is<'failed' | 'cancelled' | 'terminated' | 'timedOut' | 'skipped' | 'missed' | 'expired' | 'shed'>()(
+          error.status,
+        );
         break;
       case 'TIMEOUT':
         is<'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait'>()(error.of);

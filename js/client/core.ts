@@ -386,7 +386,7 @@ export class EngineCore implements PumpOwner {
       return true;
     }
     const type = what === STUCK ? 'stuck' : statusName(Number(status));
-    if (type === 'running') return false;
+    if (type === 'running' || type === 'queued') return false;
     const base = { type, kind: 'workflow', id, runId, definition, time: new Date(this.nowMs()) };
     return this.listeners.emit(type, noticeOf(type, base, payload));
   }

@@ -2,10 +2,11 @@
  * The engine as users have it: arguments read and checked, answers shaped.
  */
 import { completeAwakeable, type CompleteOptions } from './awakeables.js';
-import { asWorkflow } from '../definitions.js';
+import { asWorkflow, isWorkflow } from '../definitions.js';
 import { toMs } from '../duration.js';
 import { knownOptions, oneLine } from '../options.js';
 import { EngineCore, type CoreSettings } from './core.js';
+import { enqueueRun } from './enqueueing.js';
 import { WorkflowHandle } from './handle.js';
 import { metricsOf, metricsText } from './metrics.js';
 import { patienceOf, waitFor, type ResultOptions } from './patience.js';
@@ -59,8 +60,26 @@ export class Engine {
   }
 
   /** Starts a workflow and waits for its result. */
-  async execute(workflow: unknown, input?: unknown, options?: StartOptions & ResultOptions): Promise<unknown> {
-    const { signal, ...startOptions } = options ?? {};
+  execute(workflow: unknown, input?: unknown, options?: StartOptions & ResultOptions): Promise<unknown> {
+    if (options !== undefined) return this.executeWith(workflow, input, options);
+    try {
+      const start = readStart(this.core, workflow, input, undefined, 'engine.execute');
+      // The promise of the request itself: another one around it would be felt where thousands are executed at once.
+      if (!isThenable(start)) return requestResult(this.core, start, readResult).promise;
+      return start.then((read) => requestResult(this.core, read, readResult).promise);
+    } catch (error) {
+      return promised(() => {
+        throw error;
+      });
+    }
+  }
+
+  private async executeWith(
+    workflow: unknown,
+    input: unknown,
+    options: StartOptions & ResultOptions,
+  ): Promise<unknown> {
+    const { signal, ...startOptions } = options;
     const patience = patienceOf({ signal }, 'engine.execute');
     const read = readStart(this.core, workflow, input, startOptions, 'engine.execute');
     const start = isThenable(read) ? await read : read;
@@ -106,9 +125,10 @@ export class Engine {
     return new WorkflowHandle(this.core, checkId(name), more?.runId);
   }
 
-  /** Puts a task into its queue. Resolved: admitted and durable. */
-  enqueue(task: unknown, input?: unknown, options?: EnqueueOptions): Promise<TaskHandle> {
-    return enqueue(this.core, task, input, options);
+  /** Puts a task, or a workflow that starts when its turn has come, into a queue. Resolved: admitted and durable. */
+  enqueue(definition: unknown, input?: unknown, options?: EnqueueOptions): Promise<TaskHandle | WorkflowHandle> {
+    if (isWorkflow(definition)) return enqueueRun(this.core, definition, input, options);
+    return enqueue(this.core, definition, input, options);
   }
 
   /** Enqueues many, each admitted or refused for itself, in order. */

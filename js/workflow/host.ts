@@ -41,6 +41,11 @@ export const NOT_FOUND = 6;
 export const REFUSED = 7;
 /** The next run under its id took its place. */
 export const CONTINUED_AS_NEW = 8;
+/** It was to start through a queue and never did. */
+export const SKIPPED = 9;
+export const MISSED = 10;
+export const EXPIRED = 11;
+export const SHED = 12;
 
 /** What `openSend` sends. */
 export const SEND_SIGNAL = 0;

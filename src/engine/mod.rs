@@ -7,6 +7,7 @@ mod awakeables;
 mod branching;
 mod commands;
 mod config;
+mod enqueue;
 mod error;
 mod events;
 mod foreign;
@@ -25,6 +26,8 @@ mod tasks;
 mod tick;
 mod updates;
 
+#[cfg(test)]
+mod enqueue_tests;
 #[cfg(test)]
 mod task_tests;
 #[cfg(test)]

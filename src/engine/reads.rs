@@ -51,8 +51,7 @@ impl ForeignEngine {
         })
     }
 
-    /// `token` gets why the run is not running.
-    pub fn explain(&mut self, token: Token, run: Run<'_>) -> Result<(), EngineError> {
+    pub(super) fn explain_here(&mut self, token: Token, run: Run<'_>) -> Result<(), EngineError> {
         let definitions = self.definitions.clone();
         self.read(token, run, |cell, index| {
             let kind = cell.shard.view(index).kind.to_owned();
@@ -161,6 +160,9 @@ impl ForeignEngine {
             )),
             (None, _) if self.group.with(shard, |cell, _| cell.shard.is_held(index)) => {
                 Err(EngineError::new(ErrorCode::Busy, super::parts::paused(run.id)))
+            }
+            (None, _) if self.group.with(shard, |cell, _| cell.shard.is_queued(index)) => {
+                Err(EngineError::new(ErrorCode::Busy, super::parts::queued(run.id)))
             }
             (None, kind) => self.slots.slot(shard, index).ok_or_else(|| {
                 EngineError::new(

@@ -1,5 +1,6 @@
 //! What each record does to the state of a shard: written once, for live work and for recovery alike.
 
+use super::admission::outcome_of;
 use super::messages::Body;
 use super::ops::{Op, StepPhase};
 use super::run::{Child, Code, End, OpenRun, Run, RunIx, RunState};
@@ -139,7 +140,12 @@ impl Shard {
                     open.is_held = true;
                 }
             }
-            Record::Done { status, time_ms, payload, .. } => {
+            Record::Done { status, time_ms, payload, origin, .. } => {
+                let ended = known(run);
+                if let Some(open) = self.open_mut(ended).filter(|_| origin.is_some_and(is_scheduler)) {
+                    // It ended because what stands for it did: there is nobody to be told.
+                    open.ticket = None;
+                }
                 self.end(known(run), End { status, time_ms, lsn, payload: payload.into(), continued: None }, effects);
             }
             Record::Watched { caller, .. } => {
@@ -156,6 +162,7 @@ impl Shard {
                 self.answer(caller, lsn, status, payload.into(), effects);
             }
             Record::Received { .. } => {}
+            Record::Activated { time_ms, .. } => self.apply_activated(known(run), time_ms, effects),
             Record::Update { id, number, .. } => {
                 self.update_accepted(known(run), id, number);
                 self.wake(known(run), effects);
@@ -174,6 +181,7 @@ impl Shard {
             }
             Record::SignalledStart { .. }
             | Record::AttributedStart { .. }
+            | Record::Queued { .. }
             | Record::Continued { .. }
             | Record::Forked { .. }
             | Record::Reset { .. } => {
@@ -214,6 +222,7 @@ impl Shard {
             created_ms: time_ms,
             order_ms: self.newest_ms,
             attributes: Box::default(),
+            started_ms: time_ms,
             deadline_ms: new.deadline_ms,
             parent: new.parent,
             last: Lsn::NONE,
@@ -310,6 +319,10 @@ impl Shard {
         for caller in open.orders.iter().copied() {
             self.post(ShardId::SCHEDULER, lsn, Body::CancelOrder { caller }, effects);
         }
+        if let Some(ticket) = &open.ticket {
+            let caller = Caller { shard: self.id, run: ticket.run, seq: Seq(0) };
+            self.post(ShardId::SCHEDULER, lsn, Body::RunOver { caller, outcome: outcome_of(status) }, effects);
+        }
         self.keep_journal(run);
         let was_loaded = !matches!(open.code, Code::Absent);
         push(effects, Effect::Ended { run, was_loaded });
@@ -354,7 +367,7 @@ impl Shard {
         self.post(caller.shard, lsn, Body::Ended { run: caller.run, seq: caller.seq, status, payload }, effects);
     }
 
-    fn post(&mut self, to: ShardId, lsn: Lsn, body: Body, effects: &mut Option<&mut Vec<Effect>>) {
+    pub(super) fn post(&mut self, to: ShardId, lsn: Lsn, body: Body, effects: &mut Option<&mut Vec<Effect>>) {
         self.metrics.messages_sent += 1;
         let message = self.outbox.post(self.id, to, lsn, body);
         push(effects, Effect::Post(message));
@@ -367,7 +380,7 @@ impl Shard {
     }
 }
 
-fn push(effects: &mut Option<&mut Vec<Effect>>, effect: Effect) {
+pub(super) fn push(effects: &mut Option<&mut Vec<Effect>>, effect: Effect) {
     if let Some(effects) = effects {
         effects.push(effect);
     }
@@ -390,6 +403,7 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::Patched { .. }
         | Record::Paused { .. }
         | Record::Attributes { .. }
+        | Record::Activated { .. }
         | Record::Branched { .. }
         | Record::Watched { .. } => true,
         Record::Start { .. }
@@ -404,10 +418,15 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::Update { .. }
         | Record::SignalledStart { .. }
         | Record::AttributedStart { .. }
+        | Record::Queued { .. }
         | Record::Continued { .. }
         | Record::Forked { .. }
         | Record::Reset { .. } => false,
     }
+}
+
+fn is_scheduler(origin: Origin) -> bool {
+    origin.from == ShardId::SCHEDULER
 }
 
 fn known(run: Option<RunIx>) -> RunIx {

@@ -111,6 +111,7 @@ pub(super) fn is_copied(record: &Record<'_>) -> bool {
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
         | Record::Attributes { .. }
+        | Record::Activated { .. }
         | Record::Branched { .. } => true,
         Record::Start { .. }
         | Record::Paused { .. }
@@ -120,6 +121,7 @@ pub(super) fn is_copied(record: &Record<'_>) -> bool {
         | Record::Received { .. }
         | Record::SignalledStart { .. }
         | Record::AttributedStart { .. }
+        | Record::Queued { .. }
         | Record::Continued { .. }
         | Record::Forked { .. }
         | Record::Reset { .. } => false,

@@ -3,7 +3,7 @@
 use super::index::{Key, Span, kind_key, order_key, status_key, value_key};
 use super::run::RunIx;
 use super::shard::Shard;
-use super::views::RunView;
+use super::views::{QUEUED, RunView};
 use crate::record::{Attribute, Status, attributes_in};
 use std::cmp::Ordering;
 
@@ -131,7 +131,7 @@ impl Filter {
             Filter::Any(filters) => filters.iter().any(|filter| filter.admits(run)),
             Filter::Not(filter) => !filter.admits(run),
             Filter::Kind(kind) => kind == run.kind,
-            Filter::Status(mask) => mask & 1 << run.status.map_or(0, Status::code) != 0,
+            Filter::Status(mask) => mask & 1 << run.status_code() != 0,
             Filter::Stuck(wanted) => *wanted == run.marks.is_stuck,
             Filter::Paused(wanted) => *wanted == run.marks.is_paused,
             Filter::IdPrefix(prefix) => run.id.starts_with(prefix.as_str()),
@@ -163,12 +163,13 @@ impl Filter {
                 all.map(|all| all.concat())
             }
             Filter::Kind(kind) => Some(vec![Span::of(kind_key(kind))]),
-            Filter::Status(mask) => Some(
-                (0..=u8::MAX)
-                    .filter(|code| *code < 32 && mask & 1 << code != 0)
-                    .map(|code| Span::of(status_key(Status::from_code(code))))
-                    .collect(),
-            ),
+            Filter::Status(mask) => {
+                // Runs that wait in a queue have not ended.
+                let is_open = mask & (1 | 1 << QUEUED) != 0;
+                let ends = (1..QUEUED).filter(|code| mask & 1 << code != 0).filter_map(Status::from_code);
+                let keys = is_open.then_some(None).into_iter().chain(ends.map(Some));
+                Some(keys.map(|status| Span::of(status_key(status))).collect())
+            }
             Filter::Attribute(name, test) => test.span(name).map(|span| vec![span]),
             // What is paused or stuck has not ended.
             Filter::Stuck(true) | Filter::Paused(true) => Some(vec![Span::of(status_key(None))]),

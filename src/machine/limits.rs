@@ -130,7 +130,12 @@ impl Limits {
             // It may be a failure that an engine has made.
             Body::Ended { payload, .. } if payload.len() <= OWN_PAYLOAD_BYTES_MAX => Ok(()),
             Body::Ended { payload, .. } => self.check_payload("the result", payload),
-            Body::Close { .. }
+            // They are texts that the scheduler has made.
+            Body::NeverLetIn { .. }
+            | Body::Admitted { .. }
+            | Body::Activate { .. }
+            | Body::RunOver { .. }
+            | Body::Close { .. }
             | Body::Watch { .. }
             | Body::Order { .. }
             | Body::CancelOrder { .. }
@@ -175,6 +180,10 @@ impl Shard {
             | Body::Cancel { .. }
             | Body::Close { .. }
             | Body::Watch { .. }
+            | Body::NeverLetIn { .. }
+            | Body::Admitted { .. }
+            | Body::Activate { .. }
+            | Body::RunOver { .. }
             | Body::Order { .. }
             | Body::CancelOrder { .. }
             | Body::CancelTask { .. }

@@ -5,7 +5,7 @@
 //! sender, so a resend is known.
 
 use crate::record::{
-    Caller, ChildSpec, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Seq, ShardId, Status, TaskNo, TaskRole,
+    Caller, ChildSpec, IdConflict, IdReuse, Lsn, Outcome, ParentClose, RunNo, Seq, ShardId, Status, TaskNo, TaskRole,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -41,6 +41,14 @@ pub enum Body {
     Watch { id: Box<str>, target: Option<RunNo>, caller: Caller },
     /// What this operation waits for has ended, or cannot be.
     Ended { run: RunNo, seq: Seq, status: Status, payload: Box<[u8]> },
+    /// From the scheduler: it has taken in what stands for the run.
+    Admitted { run: RunNo },
+    /// From the scheduler: the run may start.
+    Activate { run: RunNo },
+    /// From the scheduler: what stands for the run is over, or cannot be, and the run has not started.
+    NeverLetIn { run: RunNo, status: Status, payload: Box<[u8]> },
+    /// To the scheduler: the run is over that this caller stands for.
+    RunOver { caller: Caller, outcome: Outcome },
     /// To the scheduler: submit a task. `order` is what [`crate::record::encode_order`] wrote.
     Order { caller: Caller, role: TaskRole, order: Box<[u8]> },
     /// To the scheduler: what was asked for as this operation is not wanted any more.

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod admission;
 mod apply;
 mod attempts;
 mod attributes;
@@ -47,6 +48,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use admission::Enqueued;
 pub use attempts::Attempt;
 pub use attributes::{check_attributes_kept, check_attributes_set};
 pub use branching::{Border, Branch};

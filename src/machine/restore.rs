@@ -46,6 +46,7 @@ impl Shard {
                 Record::Start { run, .. }
                 | Record::SignalledStart { run, .. }
                 | Record::AttributedStart { run, .. }
+                | Record::Queued { run, .. }
                 | Record::Forked { run, .. },
                 _,
             ) if run.0 != self.next_no || run.0 == u64::MAX => {
@@ -55,6 +56,7 @@ impl Shard {
                 Record::Start { .. }
                 | Record::SignalledStart { .. }
                 | Record::AttributedStart { .. }
+                | Record::Queued { .. }
                 | Record::Forked { .. },
                 _,
             )
@@ -105,7 +107,7 @@ impl Shard {
                 open.is_recovered = !clean;
                 // How many of them its code has taken will be known when it is back.
                 open.untaken = 0;
-                if !open.is_held {
+                if !open.is_held && !open.is_queued() {
                     effects.push(Effect::Load(RunIx(index as u32)));
                 }
             }
@@ -119,6 +121,7 @@ pub(super) fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
         Record::Start { new, .. }
         | Record::SignalledStart { new, .. }
         | Record::AttributedStart { new, .. }
+        | Record::Queued { new, .. }
         | Record::Continued { new, .. } => new.parent.map(|(caller, _)| caller.shard),
         Record::Watched { caller, .. } | Record::Answered { caller, .. } => Some(caller.shard),
         Record::StepDone { .. }
@@ -142,6 +145,7 @@ pub(super) fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
         | Record::Patched { .. }
         | Record::Paused { .. }
         | Record::Attributes { .. }
+        | Record::Activated { .. }
         | Record::Forked { .. }
         | Record::Reset { .. }
         | Record::Branched { .. }

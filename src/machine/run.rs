@@ -1,5 +1,6 @@
 //! One run in memory: what it is, its journal, what its code waits for, how it ended.
 
+use super::admission::Ticket;
 use super::journal::Journal;
 use super::ops::OpenOps;
 use super::stuck::Stuck;
@@ -20,6 +21,8 @@ pub(crate) struct Run {
     pub(crate) version: u32,
     pub(crate) key_root: [u8; 16],
     pub(crate) created_ms: i64,
+    /// When its code could first run; of one that waits to be let in the same.
+    pub(crate) started_ms: i64,
     /// Its place among the runs of the shard by start: when it was started, and not before the run before it, however the
     /// clock was set.
     pub(crate) order_ms: i64,
@@ -86,6 +89,8 @@ pub(crate) struct OpenRun {
     /// Tasks that have not ended and are not to outlive the run, by the operation that waits for them.
     pub(crate) orders: Vec<Caller>,
     pub(crate) watchers: Vec<Caller>,
+    /// The task that stands for it, if it came through the scheduler.
+    pub(crate) ticket: Option<Box<Ticket>>,
     /// Updates that the code was handed.
     pub(crate) updates: Option<Box<HandedUpdates>>,
     /// How often it was stuck and is tried again, and when that is next, in ms since 1970. Since it is in memory.

@@ -60,6 +60,13 @@ pub enum Effect {
     },
     /// The run's code is to be dropped, for a new try: a `Load` follows.
     Dropped(RunIx),
+    /// The scheduler has taken in what stands for the run, or refuses it: the lines of why.
+    Admitted {
+        /// The run.
+        run: RunIx,
+        /// `None`: taken in.
+        refusal: Option<Box<[u8]>>,
+    },
     /// The run is stuck from now on.
     Stuck(RunIx),
     /// An update of the run has its answer.

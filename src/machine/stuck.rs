@@ -54,6 +54,8 @@ impl<'a> Operation<'a> {
             | Record::Attributes { seq: None, .. }
             | Record::AttributedStart { .. }
             | Record::Paused { .. }
+            | Record::Queued { .. }
+            | Record::Activated { .. }
             | Record::Forked { .. }
             | Record::Reset { .. }
             | Record::Branched { .. } => return None,

@@ -13,6 +13,8 @@ pub struct Marks {
     pub is_paused: bool,
     /// The code asked for something else than was recorded, or broke a rule.
     pub is_stuck: bool,
+    /// It waits until the scheduler lets it start. In place of `running`, and no mark of its own.
+    pub is_queued: bool,
 }
 
 /// A run, seen from outside. Times are in ms since 1970.
@@ -28,6 +30,8 @@ pub struct RunView<'a> {
     pub status: Option<Status>,
     pub marks: Marks,
     pub created_ms: i64,
+    /// `None`: its code could not run yet.
+    pub started_ms: Option<i64>,
     /// Its place among the runs of the shard by start.
     pub order_ms: i64,
     /// Search attributes, in their writing.
@@ -38,6 +42,21 @@ pub struct RunView<'a> {
     pub last: Lsn,
     /// How it ended; empty while it has not.
     pub payload: &'a [u8],
+}
+
+/// A run that waits to be let in, where statuses are numbers.
+pub(super) const QUEUED: u8 = 18;
+
+impl RunView<'_> {
+    /// The number of its status in the crossing to the host: of its end, 0 while it runs, 18 while it is queued.
+    #[must_use]
+    pub fn status_code(&self) -> u8 {
+        match self.status {
+            Some(status) => status.code(),
+            None if self.marks.is_queued => QUEUED,
+            None => 0,
+        }
+    }
 }
 
 /// Why a run is not running.
@@ -53,6 +72,8 @@ pub enum Explanation {
     Running,
     /// The body of this step waits for its gate or runs.
     Step(String),
+    /// It waits until the scheduler lets it start: the operation under which that knows it.
+    Queued(Caller),
     /// It sleeps until this time in ms since 1970.
     Timer(i64),
     /// This step failed and runs again at this time in ms since 1970.
@@ -81,8 +102,10 @@ impl Shard {
             marks: Marks {
                 is_paused: run.open().is_some_and(|open| open.is_held || !open.paused.is_empty()),
                 is_stuck: run.open().is_some_and(super::run::OpenRun::is_stuck),
+                is_queued: run.open().is_some_and(super::run::OpenRun::is_queued),
             },
             created_ms: run.created_ms,
+            started_ms: run.open().is_none_or(|open| !open.is_queued()).then_some(run.started_ms),
             order_ms: run.order_ms,
             attributes: &run.attributes,
             ended_ms: end.map(|end| end.time_ms),
@@ -130,6 +153,9 @@ impl Shard {
         match &open.code {
             Code::Stuck(stuck) => return Explanation::Stuck(stuck.clone()),
             Code::Absent if open.is_held => return Explanation::Paused(String::new()),
+            Code::Absent if open.is_queued() => {
+                return self.ticket(run).map_or(Explanation::Absent, Explanation::Queued);
+            }
             Code::Absent => return Explanation::Absent,
             Code::InTurn => return Explanation::Running,
             Code::InLastTurn if open.ops.is_empty() => return Explanation::Running,
@@ -208,6 +234,7 @@ fn rank(reason: &Explanation) -> u8 {
         | Explanation::Stuck(_)
         | Explanation::Absent
         | Explanation::Running
+        | Explanation::Queued(_)
         | Explanation::Outside => 5,
     }
 }

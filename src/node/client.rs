@@ -4,11 +4,15 @@ use super::attribute_texts::{attributes, filter};
 use super::code::policies;
 use super::export::{Call, as_text, export, export_hot};
 use super::fault::{Fault, Shared};
-use crate::engine::{FIELD, Past, PastEnd, ROW, Run, Slot, StartRequest};
+use super::task_texts::submission;
+use crate::engine::{FIELD, Past, PastEnd, ROW, Run, RunNo, ShardId, Slot, StartRequest};
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use std::cell::RefCell;
 use std::rc::Rc;
+
+/// A run crosses as its number times this, plus its shard.
+const SHARDS: f64 = 65_536.0;
 
 /// The texts of a start, kept to save their allocations.
 #[derive(Default)]
@@ -45,8 +49,29 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
             result_token: (result_token != 0).then_some(result_token),
             with: None,
         };
-        shared.borrow_mut().start(token, request)?;
-        Ok(0.0)
+        let run = shared.borrow_mut().start(token, request)?;
+        Ok(run.map_or(-1.0, |(ShardId(shard), RunNo(no))| no as f64 * SHARDS + f64::from(shard)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "enqueueRun", move |call| {
+        let (id, kind, input) = (call.get::<String>(1)?, call.get::<String>(2)?, call.get::<String>(4)?);
+        let (reuse, conflict) = policies(call.get(5)?)?;
+        let (actor, row) = (call.optional_text(7)?, call.get::<String>(8)?);
+        let (spec, _) = submission(&row)?;
+        let request = StartRequest {
+            id: &id,
+            kind: &kind,
+            version: call.get(3)?,
+            input: input.as_bytes(),
+            reuse,
+            conflict,
+            attributes: b"",
+            timeout_ms: call.optional_ms(6)?,
+            actor: actor.as_deref(),
+            result_token: None,
+            with: None,
+        };
+        Ok(shared.borrow_mut().enqueue_run(call.get(0)?, request, &spec)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "signal", move |call| {

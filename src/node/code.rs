@@ -2,7 +2,8 @@
 
 use super::export::{as_text, export, export_hot};
 use super::fault::{DEAD, Fault, LATER, RECORDED, Shared, halt};
-use super::heads::write_heads;
+use super::heads::{answer_rows, write_heads};
+use super::items::items;
 use super::task_texts::submission;
 use crate::engine::{
     ChildSpec, Completed, Delivery, DeliveryKind, Events, Halt, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Sending,
@@ -12,6 +13,9 @@ use napi::Env;
 use napi::bindgen_prelude::{Object, Uint32Array};
 use std::cell::RefCell;
 use std::rc::Rc;
+
+/// Ends what a run asks for where nothing says how important it is.
+const BY_ITS_RUN: &str = "\u{1f}i";
 
 /// Adds the verbs of running code.
 pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
@@ -99,10 +103,11 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
     export(env, object, "openTask", move |call| {
         let (slot, seq, role) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<u32>(2)?);
         let text: String = call.get(3)?;
-        let role = u8::try_from(role).ok().and_then(TaskRole::from_code);
+        let role = u8::try_from(role).ok().and_then(TaskRole::from_code).filter(|role| *role != TaskRole::Run);
         let role = role.ok_or_else(|| Fault::bad_input("there is no such part that a task plays for a run"))?;
-        let (spec, dedupe) = submission(&text)?;
-        Ok(answer(shared.borrow_mut().open_task(slot, seq, role, dedupe, &spec)))
+        let (text, inherits_class) = text.strip_suffix(BY_ITS_RUN).map_or((text.as_str(), false), |text| (text, true));
+        let (spec, dedupe) = submission(text)?;
+        Ok(answer(shared.borrow_mut().open_task(slot, seq, role, dedupe, &spec, inherits_class)))
     })?;
     export_results(env, object, engine)?;
     super::updates::export_updates(env, object, engine)?;
@@ -123,6 +128,27 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
             Ok(Completed::Stale) => DEAD,
             Err(reason) => halt(reason),
         })
+    })?;
+    let shared = Rc::clone(engine);
+    let texts = RefCell::new((Vec::new(), Vec::new()));
+    export_hot(env, object, "completeAll", move |call| {
+        let (rows, count) = (call.get(0)?, call.number(1)? as usize);
+        let (payloads, ranges) = &mut *texts.borrow_mut();
+        call.text(2, payloads)?;
+        items(payloads, ranges);
+        if ranges.len() != count {
+            return Err(Fault::bad_input(format!("{} results came for {count} steps", ranges.len())));
+        }
+        let mut engine = shared.borrow_mut();
+        answer_rows(rows, count, |index, [slot, seq, lease, takes]| {
+            let payload = &payloads[ranges[index].clone()];
+            match engine.complete(Slot(slot), Seq(seq), lease, payload, takes == 1) {
+                Ok(Completed::Recorded) => 0,
+                Ok(Completed::Taken) => 1,
+                Ok(Completed::Stale) | Err(_) => 2,
+            }
+        });
+        Ok(0.0)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "fail", move |call| {

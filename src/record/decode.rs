@@ -134,6 +134,14 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
         },
         24 => Record::Patched { run: run(from)?, id: from.text()? },
         25 => Record::Paused { run: run(from)?, time_ms: from.signed()?, actor: from.option(Reader::text)? },
+        26 => Record::Queued {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            new: read_new_run(from)?,
+            timeout_ms: from.option(Reader::signed)?,
+            order: from.bytes()?,
+        },
+        27 => Record::Activated { run: run(from)?, time_ms: from.signed()?, origin: read_known_origin(from)? },
         30 => Record::TaskSet {
             run: run(from)?,
             seq: seq(from)?,
@@ -211,11 +219,11 @@ fn seq(from: &mut Reader<'_>) -> Result<Seq, DecodeError> {
     }
 }
 
-pub(super) fn small(from: &mut Reader<'_>) -> Result<u32, DecodeError> {
+pub(crate) fn small(from: &mut Reader<'_>) -> Result<u32, DecodeError> {
     u32::try_from(from.number()?).map_err(|_| DecodeError::Number)
 }
 
-pub(super) fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
+pub(crate) fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
     match from.byte()? {
         0 => Ok(false),
         1 => Ok(true),
@@ -223,7 +231,7 @@ pub(super) fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
     }
 }
 
-pub(super) fn code<T>(from: &mut Reader<'_>, of: impl Fn(u8) -> Option<T>) -> Result<T, DecodeError> {
+pub(crate) fn code<T>(from: &mut Reader<'_>, of: impl Fn(u8) -> Option<T>) -> Result<T, DecodeError> {
     let code = from.byte()?;
     of(code).ok_or_else(|| DecodeError::Unknown(u64::from(code)))
 }
@@ -240,8 +248,8 @@ fn root(from: &mut Reader<'_>) -> Result<[u8; 16], DecodeError> {
     from.raw(16)?.try_into().map_err(|_| DecodeError::Short)
 }
 
-pub(super) fn read_caller(from: &mut Reader<'_>) -> Result<Caller, DecodeError> {
-    Ok(Caller { shard: shard(from)?, run: run(from)?, seq: seq(from)? })
+pub(crate) fn read_caller(from: &mut Reader<'_>) -> Result<Caller, DecodeError> {
+    Ok(Caller { shard: shard(from)?, run: run(from)?, seq: Seq(small(from)?) })
 }
 
 pub(super) fn read_known_origin(from: &mut Reader<'_>) -> Result<Origin, DecodeError> {

@@ -156,6 +156,18 @@ impl Record<'_> {
                 out.signed(time_ms);
                 out.option(actor, Writer::text);
             }
+            Record::Queued { run, time_ms, new, timeout_ms, order } => {
+                head(out, 26, run);
+                out.signed(time_ms);
+                write_new_run(out, &new);
+                out.option(timeout_ms, Writer::signed);
+                out.bytes(order);
+            }
+            Record::Activated { run, time_ms, origin } => {
+                head(out, 27, run);
+                out.signed(time_ms);
+                write_known_origin(out, origin);
+            }
             Record::TaskSet { run, seq, kind, role, order } => {
                 op_head(out, 30, run, seq);
                 out.text(kind);
@@ -238,7 +250,7 @@ fn update_head(out: &mut Writer<'_>, kind: u8, run: RunNo, number: u32, time_ms:
     out.signed(time_ms);
 }
 
-pub(super) fn write_caller(out: &mut Writer<'_>, caller: Caller) {
+pub(crate) fn write_caller(out: &mut Writer<'_>, caller: Caller) {
     out.number(u64::from(caller.shard.0));
     out.number(caller.run.0);
     out.number(u64::from(caller.seq.0));

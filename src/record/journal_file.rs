@@ -358,6 +358,7 @@ fn belongs_into_a_journal(record: &Record<'_>) -> bool {
         | Record::Update { .. }
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
+        | Record::Activated { .. }
         | Record::Paused { .. }
         | Record::Attributes { .. }
         | Record::Branched { .. } => true,
@@ -366,6 +367,7 @@ fn belongs_into_a_journal(record: &Record<'_>) -> bool {
         | Record::Received { .. }
         | Record::SignalledStart { .. }
         | Record::AttributedStart { .. }
+        | Record::Queued { .. }
         | Record::Continued { .. }
         | Record::Forked { .. }
         | Record::Reset { .. } => false,

@@ -7,6 +7,7 @@ use crate::record::{Change, Class};
 impl Engine {
     /// Somebody changed a task that has not started.
     pub(super) fn apply_changed(&mut self, ix: TaskIx, change: &Change<'_>) {
+        self.touch(ix);
         match *change {
             Change::Class(class) => self.apply_class(ix, class),
             Change::NotBefore(time_ms) => self.apply_time(ix, Some(time_ms)),
@@ -24,6 +25,7 @@ impl Engine {
         }
         let task = &mut self.tasks[ix];
         let from = std::mem::replace(&mut task.class, class);
+        task.forget_share();
         let (queue, eligible_ms, claim) = (task.queue, task.eligible_ms.unwrap_or(task.submitted_ms), task.claim());
         if task.is_pending() {
             self.count_pending(queue, from, false);
@@ -54,6 +56,7 @@ impl Engine {
             self.leave_place(ix);
             let task = &mut self.tasks[ix];
             task.state = State::Blocked;
+            task.forget_share();
             if let Some(claim) = task.claim() {
                 self.limits.withdraw(claim, self.now_ms);
             }
@@ -63,21 +66,27 @@ impl Engine {
 
     /// An ended task gets its attempts back. What it waited for, and when it was to run, is past.
     pub(super) fn apply_revived(&mut self, ix: TaskIx, time_ms: i64) {
+        self.touch(ix);
         let task = &mut self.tasks[ix];
+        if let State::Ended { place, .. } = task.state {
+            self.ended.remove(&place);
+        }
         task.state = State::Blocked;
         task.free_attempts = task.attempts;
         task.losses = 0;
         task.revivals += 1;
         task.unmet = 0;
         task.eligible_ms = None;
+        task.forget_share();
         let (queue, class) = (task.queue, task.class);
         if let Some(more) = &mut task.more {
             (more.not_before_ms, more.reserve, more.deadline_ms, more.expires_ms) = (None, None, None, None);
             more.failure = Box::default();
+            more.edges.clear();
         }
         self.count_pending(queue, class, true);
         if let Some(key) = self.tasks[ix].key().map(Box::<str>::from) {
-            self.keys.insert(key, ix);
+            self.give_key(key, ix);
         }
         self.occurrence_lives(ix, false);
         self.join_order_line(ix);

@@ -4,10 +4,13 @@
 //! It does not know how messages travel, nor what an answer looks like in a journal.
 
 use super::engine::Engine;
+use super::head::{Head, TAKEN};
 use super::output::{AbortReason, Answer, Output, Refusal, SubmitterNo};
+use super::saved::counter;
 use super::task::{AttemptNote, TaskIx};
 use crate::record::{
-    Caller, Dedupe, Order, Origin, Outcome, ShardId, TaskNo, TaskRecord, TaskRole, TaskSpec, Writer, encode_ordered,
+    Caller, DecodeError, Dedupe, Order, Origin, Outcome, Reader, ShardId, TaskNo, TaskRecord, TaskRole, TaskSpec,
+    Writer, encode_ordered,
 };
 use std::collections::BTreeMap;
 
@@ -16,6 +19,8 @@ use std::collections::BTreeMap;
 pub enum OrderAnswer {
     /// It exists. Only those are told who do not wait for its end.
     Exists(Answer),
+    /// The run that it stands for may start.
+    MayStart,
     /// It ended.
     Ended(Box<OrderEnd>),
     /// It cannot be; why, as it was recorded.
@@ -45,7 +50,7 @@ pub(super) struct Orders {
 
 /// Where something stands that a run asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+pub(super) enum Standing {
     /// It waits for room.
     Waits(SubmitterNo),
     /// It is a task; `is_own`: that was made for it.
@@ -53,6 +58,45 @@ enum Standing {
 }
 
 impl Orders {
+    /// Where something stands that was asked for as an operation.
+    pub(super) fn standing(&self, caller: Caller) -> Option<Standing> {
+        self.open.get(&caller).copied()
+    }
+
+    /// What was asked for as an operation is over, and nobody waits for it.
+    pub(super) fn close(&mut self, caller: Caller) {
+        self.open.remove(&caller);
+    }
+
+    pub(super) fn encode(&self, head: &mut Head) {
+        for (shard, number) in &self.taken {
+            let mut out = head.entry(TAKEN);
+            out.number(u64::from(shard.0));
+            out.number(*number);
+        }
+    }
+
+    pub(super) fn decode(&mut self, from: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let shard = u16::try_from(from.number()?).map_err(|_| DecodeError::Number)?;
+        self.taken.insert(ShardId(shard), counter(from)?);
+        Ok(())
+    }
+
+    /// Whether a task that a run watches was made for it.
+    pub(super) fn is_own(&self, caller: Caller) -> bool {
+        matches!(self.open.get(&caller), Some(Standing::Is { is_own: true, .. }))
+    }
+
+    /// A run watches a task.
+    pub(super) fn watches(&mut self, caller: Caller, task: TaskNo, is_own: bool) {
+        self.open.insert(caller, Standing::Is { task, is_own });
+    }
+
+    /// What a run asked for waits for room.
+    pub(super) fn waits(&mut self, caller: Caller, submitter: SubmitterNo) {
+        self.open.insert(caller, Standing::Waits(submitter));
+    }
+
     fn take(&mut self, origin: Origin) {
         let taken = self.taken.entry(origin.from).or_default();
         *taken = (*taken).max(origin.number);
@@ -128,13 +172,15 @@ impl Engine {
     }
 
     fn cancel_for(&mut self, task: TaskNo, reason: &[u8]) {
-        if let Some(ix) = self.tasks.find(task).filter(|ix| !self.tasks[*ix].is_ended()) {
+        let live = self.tasks.find(task).filter(|ix| !self.tasks[*ix].is_ended());
+        // A run is ended in its shard.
+        if let Some(ix) = live.filter(|ix| self.tasks[*ix].run().is_none()) {
             self.abort(ix, AbortReason::Cancelled);
             self.end(ix, Outcome::Cancelled, reason);
         }
     }
 
-    fn take_message(&mut self, origin: Origin) {
+    pub(super) fn take_message(&mut self, origin: Origin) {
         self.record(&TaskRecord::MessageTaken { origin });
         self.apply_taken(origin);
     }
@@ -165,7 +211,7 @@ impl Engine {
         self.apply_order_waits(order, dedupe, spec);
     }
 
-    fn refuse_order(&mut self, order: &Order, why: &str) {
+    pub(super) fn refuse_order(&mut self, order: &Order, why: &str) {
         self.record(&TaskRecord::OrderRefused { order: *order, time_ms: self.now_ms, why: why.as_bytes() });
         self.apply_order_refused(order, why.as_bytes());
     }
@@ -186,6 +232,7 @@ impl Engine {
         match order.role {
             TaskRole::Detached => self.answer(order.caller, OrderAnswer::Exists(Answer::New(task))),
             TaskRole::Awaited | TaskRole::AwaitedLoosely => self.watch_for(ix, order.caller, true),
+            TaskRole::Run => self.apply_ticket(ix, order.caller),
         }
     }
 
@@ -208,7 +255,7 @@ impl Engine {
         self.orders.take(order.origin);
         let demand = vec![(self.queue_or_new(spec.queue), spec.class, 1)];
         let submitter = self.waiting.park_order(spec, dedupe, demand, *order);
-        self.orders.open.insert(order.caller, Standing::Waits(submitter));
+        self.orders.waits(order.caller, submitter);
     }
 
     pub(super) fn apply_order_refused(&mut self, order: &Order, why: &[u8]) {
@@ -225,10 +272,11 @@ impl Engine {
         }
     }
 
-    fn watch_for(&mut self, ix: TaskIx, caller: Caller, is_own: bool) {
+    pub(super) fn watch_for(&mut self, ix: TaskIx, caller: Caller, is_own: bool) {
         let task = self.tasks[ix].number;
+        self.touch(ix);
         self.tasks[ix].more_mut().watchers.push(caller);
-        self.orders.open.insert(caller, Standing::Is { task, is_own });
+        self.orders.watches(caller, task, is_own);
     }
 
     /// A task ended: whoever waits for it is told.
@@ -259,7 +307,7 @@ impl Engine {
     }
 
     /// Also told while records are taken back: answers are numbered by their order, the same in each life.
-    fn answer(&mut self, caller: Caller, answer: OrderAnswer) {
+    pub(super) fn answer(&mut self, caller: Caller, answer: OrderAnswer) {
         self.outputs.push_back(Output::Answer { caller, answer });
     }
 }

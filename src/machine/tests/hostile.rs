@@ -53,8 +53,9 @@ fn record() -> impl Strategy<Value = Record<'static>> {
             19 => Record::UpdateDone { run, number: number % 3, time_ms, is_failure: flag, payload },
             20 => Record::Patched { run, id: name },
             21 => Record::Paused { run, time_ms, actor },
-            22 => Record::Attributes { run, seq: flag.then_some(seq), time_ms, set: b"\x01a\x04" },
-            23 => Record::TaskSet { run, seq, kind: name, role: TaskRole::Awaited, order: payload },
+            22 => Record::TaskSet { run, seq, kind: name, role: TaskRole::Awaited, order: payload },
+            23 => Record::Activated { run, time_ms, origin },
+            24 => Record::Attributes { run, seq: flag.then_some(seq), time_ms, set: b"\x01a\x04" },
             _ => Record::Done { run, time_ms, status: Status::Failed, payload, actor, origin: None },
         }
     })

@@ -16,7 +16,7 @@ fn image(shard: &Shard) -> String {
             // pause of the run itself is by the records alone.
             let is_cancelled = shard.history(run).any(|entry| matches!(entry.record, Record::Cancel { .. }));
             let is_paused = if is_cancelled { shard.is_held(run) } else { view.marks.is_paused };
-            let view = RunView { marks: Marks { is_stuck: false, is_paused }, ..view };
+            let view = RunView { marks: Marks { is_stuck: false, is_paused, ..view.marks }, ..view };
             let history: Vec<String> = shard.history(run).map(|entry| format!("{entry:?}")).collect();
             format!("{view:?} {:?} {history:?}", shard.outcome(run))
         })
@@ -35,7 +35,7 @@ fn play(world: &mut World, script: &[(u8, u8)]) {
         let other = ids[usize::from(argument / 5 % 5)];
         let known = world.shards[world.home(id)].find(Target { id, run: None }).ok();
         let run = known.map(|run| R(world.home(id), run));
-        match (what % 16, run) {
+        match (what % 18, run) {
             (0, _) => {
                 let policies = (IdReuse::from_code(argument % 3), IdConflict::from_code(argument % 4));
                 let (Some(reuse), Some(conflict)) = policies else { continue };
@@ -45,6 +45,16 @@ fn play(world: &mut World, script: &[(u8, u8)]) {
             (2, Some(_)) => drop(world.cancel(id)),
             (3, Some(_)) => drop(world.terminate(id)),
             (4, Some(_)) => drop(world.resume(id)),
+            (16, _) => drop(world.enqueue(id, argument.checked_sub(60).map(i64::from))),
+            (17, Some(run)) => {
+                let no = world.shards[run.0].view(run.1).no;
+                let body = match argument % 3 {
+                    0 => Body::Admitted { run: no },
+                    1 => Body::Activate { run: no },
+                    _ => Body::NeverLetIn { run: no, status: Status::Expired, payload: Box::default() },
+                };
+                world.say(run.0, body);
+            }
             (5, _) => world.advance(i64::from(*argument)),
             (_, None) => {}
             (6, Some(run)) if world.shards[run.0].explain(run.1) == Explanation::Absent => {
