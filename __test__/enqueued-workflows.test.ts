@@ -31,6 +31,8 @@ describe('a workflow that is enqueued', () => {
     expect(order).toEqual(['a']);
     expect(await statuses(engine, 'a', 'b', 'c')).toEqual(['running', 'queued', 'queued']);
     expect(await engine.count({ status: 'queued' })).toBe(2);
+    expect(await engine.count({ status: ['queued', 'running'] })).toBe(3);
+    expect(await engine.count({ status: ['running', 'completed'] })).toBe(1);
     expect(await engine.explain('c')).toEqual({ reason: 'queue', queue: 'line', behind: 0, queuePaused: false });
     expect(await engine.explain('a')).toEqual({ reason: 'waiting', for: 'signal "go"' });
     await a.signal(go, 1);
@@ -101,6 +103,8 @@ describe('a workflow that is enqueued', () => {
     expect((await rejection(engine.enqueue(patient, 'c', { queue: 'none', id: 'c' }))).name).toBe('TypeError');
     expect((await rejection(engine.enqueue(patient, 'c', { limits: ['none'], id: 'c' }))).name).toBe('TypeError');
     expect((await rejection(engine.enqueue(patient, 'c', { key: 'c' } as any))).name).toBe('TypeError');
+    const attributed = await rejection(engine.enqueue(patient, 'c', { attributes: { a: 1 } } as any));
+    expect(attributed.message).toContain("no option 'attributes'");
     expect((await rejection(engine.handle('c').describe())).code).toBe('RUN_NOT_FOUND');
     // What is there already needs no room.
     expect((await engine.enqueue(patient, 'b', { queue: 'small', id: 'b' })).id).toBe('b');
