@@ -75,7 +75,7 @@ export class WorkflowCode {
       const { parent } = identifier as Child;
       const isMember = imported === '*' && parent?.type === 'MemberExpression' && parent.object === identifier;
       const verb = isMember ? propertyName(parent) : imported;
-      const call = callOf(isMember ? parent : (identifier));
+      const call = callOf(isMember ? parent : identifier);
       if (verb === undefined || call === undefined || !DEFINERS.has(verb)) continue;
       this.definitions.push({ verb, call });
       if (verb === 'workflow') this.addHandler(call.arguments[1]);
