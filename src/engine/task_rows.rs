@@ -110,6 +110,9 @@ pub(super) fn limit_row(usage: &Usage) -> String {
     ])
 }
 
+/// Tells JS that a notice is about the slots of a queue.
+const SCALE: u32 = 4;
+
 /// What a tick tells of tasks.
 pub(super) fn translate(cell: &TaskCell, event: TaskEvent, events: &mut Events) {
     match event {
@@ -151,6 +154,10 @@ pub(super) fn translate(cell: &TaskCell, event: TaskEvent, events: &mut Events) 
             events.push(EventKind::TaskNotice, 1, 0, text);
         }
         TaskEvent::Schedule(event) => translate_schedule(&event, events),
+        TaskEvent::Scale { queue, from, to, is_outside } => {
+            let text = fields(&[&queue, &from.to_string(), &to.to_string()]);
+            events.push(EventKind::TaskNotice, SCALE, u32::from(is_outside), text);
+        }
         TaskEvent::Warning(warning) => {
             let message = match warning {
                 Warning::NoWorkerFor { task, queue } => {

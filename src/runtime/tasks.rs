@@ -52,6 +52,17 @@ pub enum TaskEvent {
         /// Why it ended.
         end: AttemptEnd,
     },
+    /// A queue wants other slots than before; see [`Output::Scale`].
+    Scale {
+        /// The queue.
+        queue: Box<str>,
+        /// Slots that it wanted before.
+        from: u32,
+        /// Slots that it wants now.
+        to: u32,
+        /// Whether somebody outside is to provide them.
+        is_outside: bool,
+    },
     /// Something that nobody asked for and somebody should know.
     Warning(Warning),
     /// What a schedule did that no task shows.
@@ -496,6 +507,9 @@ impl TaskCell {
             Output::Admitted { submitter, result } => self.admitted(submitter, result),
             // No step of a workflow asks the scheduler for limits yet.
             Output::Granted(_) => {}
+            Output::Scale { queue, from, to, is_outside } => {
+                self.say(Place::OPENER, TaskEvent::Scale { queue, from, to, is_outside });
+            }
             Output::Warning(warning) => self.say(Place::OPENER, TaskEvent::Warning(warning)),
         }
     }

@@ -1,6 +1,7 @@
 //! What the engine is told before it begins: queues, limits, bounds, retention.
 
 use super::order::OrderConfig;
+use super::scaling::ScaleConfig;
 use crate::record::{LimitSpec, RetryPolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -88,8 +89,10 @@ pub enum UnknownKey {
 /// A queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// Slots at the start, without labels.
+    /// Slots at the start, without labels. Of a queue that follows its load: the most.
     pub concurrency: u32,
+    /// How it follows its load; `None`: it does not.
+    pub scale: Option<ScaleConfig>,
     /// Bounds on what is accepted and does not run.
     pub bounds: Bounds,
     /// What happens when one is reached.
@@ -118,6 +121,7 @@ impl Default for QueueConfig {
     fn default() -> Self {
         QueueConfig {
             concurrency: 10,
+            scale: None,
             bounds: Bounds::default(),
             on_full: OnFull::Wait,
             retry: RetryPolicy::default(),
@@ -201,7 +205,7 @@ impl QueueConfig {
         if self.fair.iter().flat_map(BTreeMap::values).any(|weight| *weight == 0) {
             return Some("a tenant of weight 0 never runs; make it 1 % or more");
         }
-        None
+        self.scale.and_then(|scale| scale.complaint())
     }
 }
 

@@ -47,6 +47,8 @@ impl Engine {
         // time at which it was made, has more of the one and less of the other.
         live.iter().for_each(|ix| self.catch_up(*ix));
         (self.timers, self.limits) = (Timers::default(), Limits::default());
+        let scaling = self.queues.iter_mut().filter_map(|queue| queue.scaling.as_mut());
+        scaling.for_each(|scaling| scaling.timer = TimerNo::NONE);
         self.define_limits();
         self.place_again(&live);
         for ix in live {

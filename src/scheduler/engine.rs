@@ -278,6 +278,7 @@ impl Engine {
             Timer::Timeout(ix) => attempt(ix).is_some_and(|attempt| attempt.timeout == number),
             Timer::Lease(ix) => attempt(ix).is_some_and(|attempt| attempt.lease_end == number),
             Timer::Schedule(ix) => self.schedules.keeps_timer(ix, number),
+            Timer::Scale(ix) => self.queue(ix).scaling.as_ref().is_some_and(|scaling| scaling.timer == number),
         }
     }
 
@@ -289,6 +290,7 @@ impl Engine {
             Timer::Hold(ix) => self.hold_or_wait(ix),
             Timer::Miss(ix) => self.missed(ix),
             Timer::Schedule(ix) => self.schedules.woke(ix),
+            Timer::Scale(ix) => self.scale(ix),
             Timer::Timeout(ix) => self.attempt_over(ix, AttemptEnd::TimedOut),
             Timer::Lease(ix) => self.attempt_over(ix, AttemptEnd::LeaseExpired),
         }

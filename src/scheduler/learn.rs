@@ -51,6 +51,11 @@ impl Learned {
     }
 
     /// `None` before anything completed.
+    pub(super) fn mean_ms(&self) -> Option<i64> {
+        (self.count > 0).then_some((self.mean_us + 999) / 1_000)
+    }
+
+    /// `None` before anything completed.
     pub(super) fn estimate_ms(&self) -> Option<i64> {
         (self.count > 0).then_some((self.median_us + 999) / 1_000)
     }

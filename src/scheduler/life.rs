@@ -107,6 +107,7 @@ impl Engine {
 
     /// Sets the times at which a slot is kept for a reserved start and at which it is missed.
     pub(super) fn await_booked(&mut self, ix: TaskIx) {
+        self.feel_load(self.tasks[ix].queue, 0);
         let Some(Booked { at_ms, tolerance_ms, .. }) = self.tasks[ix].reserve().copied() else { return };
         let hold_from_ms = at_ms.saturating_sub(i64::from(self.queue(self.tasks[ix].queue).config.hold_ms_max));
         let hold = self.timers.set(hold_from_ms, Timer::Hold(ix));
@@ -145,7 +146,8 @@ impl Engine {
 
     /// It could run now.
     pub(super) fn make_ready(&mut self, ix: TaskIx, since_ms: i64) {
-        if self.tasks[ix].eligible_ms.is_none() {
+        let is_first = self.tasks[ix].eligible_ms.is_none();
+        if is_first {
             self.touch(ix);
             let task = &mut self.tasks[ix];
             task.eligible_ms = Some(since_ms);
@@ -155,6 +157,8 @@ impl Engine {
             }
         }
         self.enter_line(ix);
+        let is_arrival = is_first && self.tasks[ix].reserve().is_none();
+        self.feel_load(self.tasks[ix].queue, u64::from(is_arrival));
         self.tell(ix, None);
     }
 

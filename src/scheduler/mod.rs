@@ -38,6 +38,7 @@ mod restore;
 mod retry;
 mod saved;
 mod saving;
+mod scaling;
 mod schedules;
 mod submit;
 mod task;
@@ -58,6 +59,7 @@ pub use order::{ClassOrder, LINES, OrderConfig, RELIEF_PASSES, RELIEF_WAIT_MS};
 pub use orders::{OrderAnswer, OrderEnd};
 pub use output::{AbortReason, Answer, Lease, Output, Refusal, Status, StepTicket, Submitted, SubmitterNo, Warning};
 pub use restore::RestoreError;
+pub use scaling::ScaleConfig;
 pub use schedules::{
     FireTime, GRACE_MS, QUEUED_MAX, Reconciled, ScheduleError, ScheduleEvent, ScheduleProblem, ScheduleSkip,
     ScheduleView, TIMES_MAX, times_of,

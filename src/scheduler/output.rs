@@ -227,6 +227,17 @@ pub enum Output {
     },
     /// A step has its limits now.
     Granted(StepTicket),
+    /// A queue wants other slots than before.
+    Scale {
+        /// The queue.
+        queue: Box<str>,
+        /// Slots that it wanted before.
+        from: u32,
+        /// Slots that it wants now.
+        to: u32,
+        /// Whether somebody outside is to provide them. Otherwise it has them.
+        is_outside: bool,
+    },
     /// Something that nobody asked for and somebody should know.
     Warning(Warning),
 }

@@ -20,7 +20,7 @@ impl Engine {
             i64::from,
         );
         let end_ms = at_ms.saturating_add(estimate_ms).saturating_add(tolerance_ms);
-        let most = of.reservations.most_at_once(at_ms.saturating_sub(tolerance_ms), end_ms);
+        let most = of.reservations.most_at_once(at_ms.saturating_sub(tolerance_ms), end_ms, |_| true);
         let limit = of.config.reservable();
         if most >= limit as usize {
             return Err(Refusal::Reserved { queue: of.name.clone(), at_ms, limit });

@@ -7,6 +7,7 @@ use super::learn::Learned;
 use super::metrics::Metrics;
 use super::order::{LINES, OrderConfig, RELIEF_PASSES, RELIEF_WAIT_MS, Score};
 use super::reserve::Reservations;
+use super::scaling::Scaling;
 use super::task::{KindIx, Place, State, Table, Task, TaskIx};
 use super::workers::Workers;
 use crate::record::{Class, TaskNo};
@@ -37,6 +38,8 @@ pub(super) struct Queue {
     passed: [u32; LINES],
     pub(super) reservations: Reservations,
     pub(super) workers: Workers,
+    /// `None`: somebody says how many slots there are.
+    pub(super) scaling: Option<Scaling>,
     pub(super) label_waits: BTreeMap<Labels, BTreeSet<(TaskNo, TaskIx)>>,
     /// Ready tasks that may give way, by class; kept only for queues that drop.
     droppable: [BTreeSet<(TaskNo, TaskIx)>; 4],
@@ -82,7 +85,9 @@ impl LineNo {
 
 impl Queue {
     pub(super) fn new(name: &str, config: QueueConfig, is_defined: bool, window_ms: i64) -> Queue {
-        let workers = Workers::new(if is_defined { config.concurrency } else { 0 });
+        let scaling = config.scale.map(Scaling::new);
+        let slots = scaling.as_ref().map_or(config.concurrency, Scaling::provided);
+        let workers = Workers::new(if is_defined { slots } else { 0 });
         Queue {
             name: name.into(),
             config,
@@ -99,6 +104,7 @@ impl Queue {
             passed: [0; LINES],
             reservations: Reservations::default(),
             workers,
+            scaling,
             label_waits: BTreeMap::new(),
             droppable: Default::default(),
             pending: [0; 4],
@@ -314,6 +320,15 @@ impl Queue {
     /// Whether a better class than this one has somebody in a line.
     pub(super) fn better_waits(&self, class: Class) -> bool {
         self.filled & ((1 << (usize::from(class.code()) * 3)) - 1) != 0
+    }
+
+    /// Who waits for a slot or for the next attempt, by class. Those who wait for a limit or for labels would not start
+    /// sooner with more slots.
+    pub(super) fn backlog(&self) -> [u64; 4] {
+        std::array::from_fn(|class| {
+            let in_lines = self.plain[class].len() + self.by_deadline[class].len() + self.fair[class].len();
+            in_lines as u64 + self.retrying[class]
+        })
     }
 
     /// Everybody in a line of a class.

@@ -23,12 +23,12 @@ pub(super) struct Reservations {
 }
 
 impl Reservations {
-    /// The most starts that are promised at any one time of an interval.
-    pub(super) fn most_at_once(&self, from_ms: i64, to_ms: i64) -> usize {
+    /// The most starts that are promised at any one time of an interval, of the tasks that count.
+    pub(super) fn most_at_once(&self, from_ms: i64, to_ms: i64, counts: impl Fn(TaskNo) -> bool) -> usize {
         let first = from_ms.saturating_sub(self.longest_ms);
         let near = self.booked.range((first, TaskNo(0))..(to_ms, TaskNo(0)));
         let mut edges: Vec<(i64, i32)> = Vec::new();
-        for ((start_ms, _), end_ms) in near.filter(|(_, end_ms)| **end_ms > from_ms) {
+        for ((start_ms, _), end_ms) in near.filter(|((_, number), end_ms)| **end_ms > from_ms && counts(*number)) {
             edges.push((*start_ms.max(&from_ms), 1));
             edges.push((*end_ms, -1));
         }
@@ -40,6 +40,11 @@ impl Reservations {
             at_once
         });
         most.max().unwrap_or(0) as usize
+    }
+
+    /// The beginning of the first interval that begins from a time on.
+    pub(super) fn first_ms_from(&self, from_ms: i64) -> Option<i64> {
+        self.booked.range((from_ms, TaskNo(0))..).next().map(|((start_ms, _), _)| *start_ms)
     }
 
     pub(super) fn book(&mut self, number: TaskNo, booked: &Booked) {
@@ -145,7 +150,7 @@ mod tests {
                 intervals.iter().filter(|(start_ms, length_ms)| (*start_ms..start_ms + length_ms).contains(&moment)).count()
             };
             let most = (from_ms..from_ms + length_ms).map(at_moment).max().unwrap();
-            prop_assert_eq!(reservations.most_at_once(from_ms, from_ms + length_ms), most);
+            prop_assert_eq!(reservations.most_at_once(from_ms, from_ms + length_ms, |_| true), most);
         }
     }
 }

@@ -138,6 +138,8 @@ impl Engine {
             }
         }
         self.mark_all_dirty();
+        self.ask_for_first_slots();
+        (0..self.queues.len()).for_each(|at| self.feel_load(QueueIx(at as u16), 0));
         self.begin(now_ms);
         self.settle();
     }

@@ -209,7 +209,8 @@ impl Engine {
         // All that are near each other count, which is more than overlap: a batch may be refused that would just fit.
         let span_ms = 2 * i64::from(of.config.default_estimate_ms).max(i64::from(spec.estimate_ms.unwrap_or(0)));
         let near = others.iter().filter(|other| at_ms.abs_diff(**other) <= span_ms as u64).count();
-        let booked = of.reservations.most_at_once(at_ms.saturating_sub(span_ms), at_ms.saturating_add(span_ms));
+        let booked =
+            of.reservations.most_at_once(at_ms.saturating_sub(span_ms), at_ms.saturating_add(span_ms), |_| true);
         others.push(at_ms);
         let limit = of.config.reservable();
         if near > 0 && near + booked >= limit as usize {

@@ -1,7 +1,7 @@
 //! What falls due when. Equal times fire in the order in which they were set.
 
 use super::schedules::ScheduleIx;
-use super::task::TaskIx;
+use super::task::{QueueIx, TaskIx};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -33,6 +33,8 @@ pub(super) enum Timer {
     Lease(TaskIx),
     /// A schedule's next task is to be made.
     Schedule(ScheduleIx),
+    /// A queue looks how many slots it needs.
+    Scale(QueueIx),
 }
 
 /// A heap of times. A timer that is cleared stays in it until it comes up or until those are more than half.

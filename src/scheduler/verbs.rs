@@ -6,6 +6,9 @@ use super::output::{Refusal, Warning};
 use super::task::{Place, QueueIx, State, TaskIx};
 use crate::record::{Change, Class, LimitSpec, Outcome, TaskNo, TaskRecord};
 
+/// What somebody reads who sets the slots of a queue that follows its load.
+const SCALES_ITSELF: &str = "a queue that follows its load has the bounds it was opened with; change them there";
+
 impl Engine {
     /// Changes the class of a task. `false`: it is not known, or over.
     pub fn handle_reprioritize(&mut self, now_ms: i64, task: TaskNo, class: Class) -> bool {
@@ -87,7 +90,10 @@ impl Engine {
     /// Changes the slots of a queue that no labels are asked for. It stays so over restarts.
     pub fn handle_concurrency(&mut self, now_ms: i64, queue: &str, concurrency: u32) -> Result<(), Refusal> {
         self.begin(now_ms);
-        let found = self.find_queue(queue);
+        let found = self.find_queue(queue).and_then(|ix| {
+            let scales = self.queue(ix).scaling.is_some();
+            if scales { Err(Refusal::Invalid(SCALES_ITSELF)) } else { Ok(ix) }
+        });
         if let Ok(ix) = found {
             let is_paused = self.queue(ix).is_paused;
             self.record(&TaskRecord::QueueSet { queue, is_paused, concurrency: Some(concurrency) });
@@ -100,7 +106,8 @@ impl Engine {
     pub(super) fn apply_queue_set(&mut self, ix: QueueIx, is_paused: bool, concurrency: Option<u32>) {
         self.queue_mut(ix).is_paused = is_paused;
         self.queue_mut(ix).resized = concurrency;
-        if let Some(concurrency) = concurrency.filter(|_| self.queue(ix).is_defined) {
+        if let Some(concurrency) = concurrency.filter(|_| self.queue(ix).is_defined && self.queue(ix).scaling.is_none())
+        {
             self.set_workers(ix, &[], concurrency);
         }
         self.suspend_if_idle(ix);

@@ -17,6 +17,7 @@ mod recovery;
 mod reference;
 mod reference_limits;
 mod reserved;
+mod scaling;
 mod schedules;
 mod simulation;
 mod store;
