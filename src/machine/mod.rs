@@ -15,11 +15,13 @@
 
 mod apply;
 mod attempts;
+mod checkpoint;
 mod code;
 mod commands;
 mod journal;
 mod journal_bounds;
 mod limits;
+mod message_codec;
 mod messages;
 mod ops;
 mod restore;
@@ -34,6 +36,7 @@ mod walk;
 mod tests;
 
 pub use attempts::Attempt;
+pub use checkpoint::{EndedRun, SavedRecords, SavedRun};
 pub use code::{Halt, OpenedStep, StepMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
 pub use journal::JournalSize;

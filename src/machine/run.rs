@@ -1,5 +1,6 @@
 //! One run in memory: what it is, its journal, what its code waits for, how it ended.
 
+use super::checkpoint::Saved;
 use super::journal::Journal;
 use super::ops::OpenOps;
 use super::stuck::Stuck;
@@ -25,6 +26,8 @@ pub(crate) struct Run {
     pub(crate) last: Lsn,
     pub(crate) journal: Journal,
     pub(crate) state: RunState,
+    /// What of it is in the store.
+    pub(crate) saved: Saved,
 }
 
 #[derive(Debug)]
