@@ -3,7 +3,19 @@
  *
  * @packageDocumentation
  */
-import type { AnyWorkflow, Duration, Engine, InputOf, MaybePromise, OpenOptions, OutputOf, Time } from './index.js';
+import type {
+  AnyWorkflow,
+  DeterminismError,
+  Duration,
+  EndStatus,
+  Engine,
+  InputOf,
+  MaybePromise,
+  OpenOptions,
+  OutputOf,
+  Signal,
+  Time,
+} from './index.js';
 
 /** Options of {@link testEngine}: those of `open`, except what an engine in memory has no use for. */
 export interface TestOptions extends Omit<OpenOptions, 'shards' | 'flush'> {
@@ -11,6 +23,12 @@ export interface TestOptions extends Omit<OpenOptions, 'shards' | 'flush'> {
   now?: Time;
   /** Seed of everything left to chance. Default 1. */
   seed?: number;
+  /**
+   * At `close`, replays the runs that their own code has ended (the first 200) and throws if one does not come to the same
+   * end: its code takes time, chance or outside state from elsewhere than `ctx` and its steps. Runs of workflows replaced
+   * by {@link TestEngine.mock} are left out. Default `true`.
+   */
+  replayOnClose?: boolean;
 }
 
 /**
@@ -40,6 +58,44 @@ export interface TestEngine extends Engine {
   mock<W extends AnyWorkflow>(workflow: W, fn: (input: InputOf<W>) => MaybePromise<OutputOf<W>>): () => void;
   /** Loses everything that was not durable, as `kill -9` would, and opens again. Handles stay good. */
   crash(): Promise<void>;
+  /**
+   * Closes.
+   * @throws {@link DeterminismError} if a run that ended does not replay to the same end; see `replayOnClose`
+   */
+  close(options?: { grace?: Duration }): Promise<void>;
 }
+
+/** A signal that a test sends: which, what, and how long after the start (default: at once). */
+export interface ScriptedSignal {
+  readonly signal: Signal;
+  readonly value?: unknown;
+  readonly at?: Duration;
+}
+
+/** How a run ended. */
+export type Outcome<Output> =
+  | { readonly status: 'completed'; readonly result: Output }
+  | { readonly status: Exclude<EndStatus, 'completed'>; readonly error: unknown };
+
+/**
+ * Runs a workflow again and again in engines in memory, each time with a crash at another place: before every record, once
+ * so that nothing that rests on it has happened, and once so that what it tells of has happened (a step's function has
+ * run) and the record is lost. The clock moves by itself. Wherever it was cut, the run must come to a right end.
+ * @param check `expect` looks at the outcome without a crash and after each crash, and throws if it is not right
+ * @returns how many crashes were tried
+ * @throws what `expect` threw for the run without a crash; an `AssertionError` that names the crash point for the others;
+ * an `Error` if the run does not end by itself
+ */
+export function crashEverywhere<W extends AnyWorkflow>(
+  scenario: {
+    readonly workflow: W;
+    readonly input?: InputOf<W>;
+    /** Sent in this order. */
+    readonly signals?: readonly ScriptedSignal[];
+    /** Further definitions that the workflow uses, and other options of the engine. */
+    readonly options?: TestOptions;
+  },
+  check: { readonly expect: (outcome: Outcome<OutputOf<W>>) => MaybePromise<void> },
+): Promise<{ readonly crashes: number }>;
 
 export {};

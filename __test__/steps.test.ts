@@ -66,15 +66,16 @@ test('a step knows its attempt, its run and a key that names it and the call of 
   const keys = workflow('keys', async (ctx: any) => {
     const seen: string[] = [];
     for (let call = 0; call < 2; call += 1) {
-      await ctx.step('same', (step: any) => {
-        seen.push(step.idempotencyKey);
+      const key = await ctx.step('same', (step: any) => {
         expect(step.attempt).toBe(1);
         expect(step.info.id).toBe(ctx.info.id);
         expect(step.lastHeartbeat).toBeUndefined();
         expect(step.signal.aborted).toBe(false);
+        return step.idempotencyKey;
       });
+      seen.push(key);
     }
-    await ctx.step('other', (step: any) => void seen.push(step.idempotencyKey));
+    seen.push(await ctx.step('other', (step: any) => step.idempotencyKey));
     return seen;
   });
   const engine = await engineOf([keys]);
@@ -85,9 +86,9 @@ test('a step knows its attempt, its run and a key that names it and the call of 
 
 test('LAW-7: the n-th call of a name keeps its key in runs of many steps', async () => {
   const many = workflow('many', async (ctx: any) => {
-    const seen = new Map<string, string>();
+    const seen = new Set<string>();
     for (let index = 0; index < 200; index += 1) {
-      await ctx.step(`s${index % 3}`, (step: any) => void seen.set(step.idempotencyKey, `${index}`));
+      seen.add(await ctx.step(`s${index % 3}`, (step: any) => step.idempotencyKey));
     }
     return seen.size;
   });

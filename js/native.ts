@@ -96,6 +96,10 @@ export interface NativeEngine extends PumpVerbs {
   crash(): void;
   /** In memory only: crashes, and answers how many records there are. Nothing works before {@link rewind}. */
   past(): number;
+  /** How runs of the past ended by their own code: rows of records before it, type, id, status and payload. */
+  pastEnds(): string;
+  /** How the run of such a row stands now: status and payload; while it has not ended, 0 and why it is stuck. */
+  standing(index: number): string;
   /** Opens with the first `count` records of the past, under a virtual clock that stands at `nowMs`. */
   rewind(count: number, nowMs: number): void;
   close(): void;

@@ -23,7 +23,7 @@ import type {
   WorkflowContext,
   WorkflowHandle,
 } from 'fusee';
-import { testEngine } from 'fusee/testing';
+import { crashEverywhere, testEngine } from 'fusee/testing';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 /** Compiles only if `value` has exactly the type `Expected`. */
@@ -217,4 +217,15 @@ export async function use(): Promise<void> {
   t.mock(parsed, (input) => input.qty)();
   await t.crash();
   is<number>()(t.now());
+
+  const { crashes } = await crashEverywhere(
+    { workflow: parsed, signals: [{ signal: ping, at: '1h' }], options: { replayOnClose: false } },
+    {
+      expect: (outcome) => {
+        if (outcome.status === 'completed') void outcome.result;
+        else is<unknown>()(outcome.error);
+      },
+    },
+  );
+  is<number>()(crashes);
 }

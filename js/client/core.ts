@@ -58,6 +58,8 @@ export class EngineCore implements PumpOwner {
   readonly listeners: Listeners;
   /** Called when the pump has nothing to do. */
   readonly restWatchers = new Set<() => void>();
+  /** What a close does last, when everything is at rest and durable. */
+  lastAct: (() => Promise<void>) | null = null;
   virtualNowMs: number | null;
   private readonly keepAlive: KeepAlive;
   private readonly stopWatching: () => void;
@@ -103,8 +105,13 @@ export class EngineCore implements PumpOwner {
 
   /** @throws ClosedError, StorageError */
   check(): void {
-    if (this.failure !== undefined) throw this.failure as Error;
+    this.checkFailure();
     if (this.state !== 'open') throw closed();
+  }
+
+  /** @throws StorageError */
+  checkFailure(): void {
+    if (this.failure !== undefined) throw this.failure as Error;
   }
 
   /** Asks the engine. Calls of one macrotask share one flush. */
@@ -225,6 +232,7 @@ export class EngineCore implements PumpOwner {
       await this.bodiesEnded(graceMs);
       this.pump.abortBodies(new ClosedError('the engine is closing'));
       if (this.failure === undefined) await this.settled();
+      if (this.failure === undefined) await this.lastAct?.();
     } finally {
       this.release();
     }

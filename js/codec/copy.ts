@@ -17,7 +17,9 @@ export function copyJson(value: unknown, depth = 0): unknown {
   if (!isPlain(value) || '$' in value) return NOT_JSON;
   // Getters are called here, once: what is written and what is given back cannot differ.
   const copy = { ...value } as { [name: string]: unknown };
-  for (const name of Object.keys(copy)) {
+  // Unlike a list of its keys, this costs no memory.
+  for (const name in copy) {
+    if (!Object.hasOwn(copy, name)) continue;
     const field = copy[name];
     if (isWord(field)) continue;
     const copied = copyJson(field, depth + 1);

@@ -80,6 +80,11 @@ export class Bodies implements HeartbeatSink {
     this.isHeld = true;
   }
 
+  /** Undoes {@link hold}. */
+  release(): void {
+    this.isHeld = false;
+  }
+
   /** Starts bodies whose gates are durable. @returns whether any started */
   startDue(durable: number): boolean {
     if (this.isHeld) return false;

@@ -79,6 +79,8 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   private isActive = false;
   private isScheduled = false;
   private readonly dueTimer: DueTimer;
+  /** For tests: it stops for good when this record is durable, before anything goes on because of it. */
+  haltAt = Infinity;
 
   constructor(
     private readonly verbs: PumpVerbs,
@@ -98,6 +100,11 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   /** Nothing can go on without a timer, a body, or someone outside. */
   get isAtRest(): boolean {
     return !this.isActive && !this.isScheduled && !this.isStirred && !this.bodies.hasFinished;
+  }
+
+  /** Whether it has stopped at {@link haltAt}. */
+  get isHalted(): boolean {
+    return this.durable >= this.haltAt;
   }
 
   /** Bodies whose promises are pending. */
@@ -127,7 +134,8 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
   };
 
   readonly takeTurns = (): void => {
-    if (this.isClosed || this.isActive || !enter(this)) return;
+    if (this.isHalted) this.isScheduled = false;
+    if (this.isClosed || this.isActive || this.isHalted || !enter(this)) return;
     this.isScheduled = false;
     this.isActive = true;
     this.lastYieldMs = this.primitives.monotonicMs();
@@ -172,6 +180,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     this.runs.clear();
     this.readyRuns.clear();
     this.durable = 0;
+    this.haltAt = Infinity;
     this.host.current = null;
     this.bodies.forget();
     this.queries.forget();
@@ -325,7 +334,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     const durable = Math.floor(answer / 2);
     if (durable <= this.durable) return this.isStirred;
     this.durable = durable;
-    return true;
+    return !this.isHalted;
   }
 
   private rest(): void {

@@ -25,7 +25,7 @@ pub use events::{Event, EventKind, Events, FIELD, ROW};
 pub use foreign::{ForeignEngine, Run};
 pub use host::{Completed, Slot, StepAnswer};
 pub use keys::idempotency_key;
-pub use rewind::Past;
+pub use rewind::{Past, PastEnd};
 
 pub use crate::log::MemoryStorage;
 pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, StepMode};

@@ -2,16 +2,19 @@
 
 use super::config::Durability;
 use super::error::{EngineError, ErrorCode};
+use super::events::fields;
 use super::foreign::ForeignEngine;
 use crate::log::{Log, MemoryStorage};
-use crate::record::Source;
+use crate::record::{Record, RunNo, ShardId, Source, Status};
 use crate::runtime::Clock;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Every record that an engine in memory had made durable.
 #[derive(Debug)]
 pub struct Past {
     records: Vec<(Source, Vec<u8>)>,
+    ends: Vec<PastEnd>,
 }
 
 impl Past {
@@ -25,6 +28,69 @@ impl Past {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
+    }
+
+    /// The ends that a run's own code came to, in the order of the log.
+    #[must_use]
+    pub fn ends(&self) -> &[PastEnd] {
+        &self.ends
+    }
+
+    fn new(records: Vec<(Source, Vec<u8>)>) -> Self {
+        let mut names = BTreeMap::new();
+        let mut ends = Vec::new();
+        for (index, (source, bytes)) in records.iter().enumerate() {
+            let (Source::Shard(shard), Ok(record)) = (*source, Record::decode(bytes)) else { continue };
+            match record {
+                Record::Start { run, new, .. } => {
+                    names.insert((shard, run), (new.kind.to_owned(), new.id.to_owned()));
+                }
+                Record::Done { run, status, payload, .. }
+                    if matches!(status, Status::Completed | Status::Failed | Status::Cancelled) =>
+                {
+                    let Some((kind, id)) = names.get(&(shard, run)).cloned() else { continue };
+                    ends.push(PastEnd {
+                        records: index,
+                        shard,
+                        run,
+                        kind,
+                        id,
+                        status,
+                        payload: String::from_utf8_lossy(payload).into_owned(),
+                    });
+                }
+                _ => {}
+            }
+        }
+        Past { records, ends }
+    }
+}
+
+/// How a run ended in the past.
+#[derive(Clone, Debug)]
+pub struct PastEnd {
+    /// Records before its end.
+    pub records: usize,
+    /// Where it lives.
+    pub shard: ShardId,
+    /// The run.
+    pub run: RunNo,
+    /// The definition's name.
+    pub kind: String,
+    /// The caller's name for the workflow.
+    pub id: String,
+    /// How.
+    pub status: Status,
+    /// Encoded result or failure.
+    pub payload: String,
+}
+
+impl PastEnd {
+    /// Records before it, type, id, status, payload.
+    #[must_use]
+    pub fn row(&self) -> String {
+        let (records, status) = (self.records.to_string(), self.status.code().to_string());
+        fields(&[&records, &self.kind, &self.id, &status, &self.payload])
     }
 }
 
@@ -42,7 +108,7 @@ impl ForeignEngine {
             records.push((source, bytes.to_vec()));
         })?;
         log.abandon();
-        Ok(Past { records })
+        Ok(Past::new(records))
     }
 
     /// Opens as if the process had been killed right after the `count`-th record became durable, with a virtual clock
@@ -56,5 +122,18 @@ impl ForeignEngine {
         log.flush()?;
         log.abandon();
         self.reopen(Durability::Memory(memory), Clock::virtual_at(now_ms))
+    }
+
+    /// How a run of the past stands now: its status code and its payload; while it has not ended, 0 and why it is stuck.
+    #[must_use]
+    pub fn standing(&self, end: &PastEnd) -> String {
+        self.group().with(end.shard, |cell, _| {
+            let Some(run) = cell.shard.run_of(end.run) else { return fields(&["0", ""]) };
+            let view = cell.shard.view(run);
+            match view.status {
+                Some(status) => fields(&[&status.code().to_string(), &String::from_utf8_lossy(view.payload)]),
+                None => fields(&["0", cell.shard.stuck(run).map_or("", |stuck| &stuck.message)]),
+            }
+        })
     }
 }

@@ -3,7 +3,7 @@
 use super::code::policies;
 use super::export::{Call, Fault, Shared, export};
 use super::hot::{as_text, export_hot};
-use crate::engine::{FIELD, Filter, Past, ROW, Run, Slot, StartRequest};
+use crate::engine::{FIELD, Filter, Past, PastEnd, ROW, Run, Slot, StartRequest};
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use std::cell::RefCell;
@@ -167,7 +167,15 @@ fn export_life(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Res
     export(env, object, "now", move |_| Ok(shared.borrow().clock().now_ms() as f64))?;
     let shared = Rc::clone(engine);
     export(env, object, "crash", move |_| Ok(shared.borrow_mut().crash()?))?;
+    export_past(env, object, engine)?;
+    let shared = Rc::clone(engine);
+    export(env, object, "close", move |_| Ok(shared.borrow_mut().close()?))
+}
+
+/// An engine in memory can go back to any point of its past, for tests.
+fn export_past(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let past: Rc<RefCell<Option<Past>>> = Rc::default();
+    let no_past = || Fault::bad_input("there is no past to go back to");
     let (shared, kept) = (Rc::clone(engine), Rc::clone(&past));
     export(env, object, "past", move |_| {
         let past = shared.borrow_mut().past()?;
@@ -175,17 +183,27 @@ fn export_life(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Res
         kept.replace(Some(past));
         Ok(count)
     })?;
+    let kept = Rc::clone(&past);
+    export(env, object, "pastEnds", move |_| {
+        let kept = kept.borrow();
+        let past = kept.as_ref().ok_or_else(no_past)?;
+        Ok(past.ends().iter().map(PastEnd::row).collect::<Vec<_>>().join(&ROW.to_string()))
+    })?;
+    let (shared, kept) = (Rc::clone(engine), Rc::clone(&past));
+    export(env, object, "standing", move |call| {
+        let (index, kept) = (call.get::<u32>(0)?, kept.borrow());
+        let end = kept.as_ref().and_then(|past| past.ends().get(index as usize)).ok_or_else(no_past)?;
+        Ok(shared.borrow().standing(end))
+    })?;
     let shared = Rc::clone(engine);
     export(env, object, "rewind", move |call| {
         let (count, now_ms) = (call.get::<u32>(0)?, call.get::<f64>(1)?);
         let past = past.borrow();
-        let past = past.as_ref().ok_or_else(|| Fault::bad_input("there is no past to rewind to"))?;
+        let past = past.as_ref().ok_or_else(no_past)?;
         let mut engine = shared.borrow_mut();
         engine.group().abandon();
         Ok(engine.rewind(past, count as usize, now_ms as i64)?)
-    })?;
-    let shared = Rc::clone(engine);
-    export(env, object, "close", move |_| Ok(shared.borrow_mut().close()?))
+    })
 }
 
 /// The id and the run id, arguments 1 and 2 of most verbs.
