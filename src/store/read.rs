@@ -41,6 +41,17 @@ pub enum Page {
     Enough,
 }
 
+/// A run that has not ended, or what of it is damaged.
+#[derive(Debug)]
+pub struct OpenRun {
+    /// Its number.
+    pub no: RunNo,
+    /// What it is.
+    pub head: Result<Stored, StoreError>,
+    /// Its records.
+    pub journal: Result<Vec<u8>, StoreError>,
+}
+
 type Opened = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 /// One sorted list of index entries that have a prefix in common.
@@ -112,11 +123,7 @@ impl Store {
     }
 
     /// Every run of a shard that has not ended, in the order of the numbers: its head and its journal, or what is damaged.
-    pub fn open_runs(
-        &self,
-        shard: ShardId,
-        each: &mut dyn FnMut(RunNo, Result<Stored, StoreError>, Result<Vec<u8>, StoreError>),
-    ) -> Result<(), StoreError> {
+    pub fn open_runs(&self, shard: ShardId, each: &mut dyn FnMut(OpenRun)) -> Result<(), StoreError> {
         self.guarded(|| {
             let reading = self.database.begin_read().map_err(fault)?;
             let journals = Self::opened(&reading, Table::Journals)?;
@@ -130,7 +137,7 @@ impl Store {
                     Ok(head) => journal(&journals, shard, no, head.head().chunks),
                     Err(error) => Err(error.clone()),
                 };
-                each(no, head, records);
+                each(OpenRun { no, head, journal: records });
             }
             Ok(())
         })
