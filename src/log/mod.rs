@@ -37,5 +37,5 @@ pub use appender::{Kick, Log, LogOptions, LogState};
 pub use error::LogError;
 pub use file_storage::FileStorage;
 pub use memory_storage::MemoryStorage;
-pub use recovery::Opened;
+pub use recovery::{Found, Opened};
 pub use storage::{LockGuard, Storage, StorageFile};

@@ -45,6 +45,9 @@ impl Shard {
             Record::Start { run, time_ms, new, .. } => Some(self.create(*run, *time_ms, new)),
             _ => run,
         };
+        if let Some(run) = run {
+            self.touch(run);
+        }
         let entry = run.and_then(|run| {
             let run = self.run_mut(run);
             run.last = lsn;
@@ -169,9 +172,8 @@ impl Shard {
     }
 
     fn create(&mut self, no: RunNo, time_ms: i64, new: &NewRun<'_>) -> RunIx {
-        let run = RunIx(u32::try_from(self.runs.len()).expect("runs in memory are bounded far below 2^32"));
         let watchers = new.parent.iter().map(|(caller, _)| *caller).collect();
-        self.runs.push(Run {
+        let run = self.place(Run {
             no,
             id: new.id.into(),
             kind: new.kind.into(),
@@ -182,8 +184,10 @@ impl Shard {
             parent: new.parent,
             last: Lsn::NONE,
             journal: super::journal::Journal::default(),
+            inherited: None,
             updates: None,
             state: RunState::Open(Box::new(OpenRun { watchers, ..OpenRun::default() })),
+            saved: super::checkpoint::Saved::default(),
         });
         self.by_id.insert(new.id.into(), run);
         self.next_no = no.0 + 1;
@@ -293,6 +297,9 @@ impl Shard {
 
     /// Keeps the newest journals of ended runs within their bound.
     fn keep_journal(&mut self, run: RunIx) {
+        if self.has_store {
+            return;
+        }
         self.ended_journal_bytes += self.run(run).journal.end() as usize;
         self.ended_journals.push_back(run);
         while self.ended_journal_bytes > ENDED_JOURNAL_BYTES_MAX {

@@ -40,11 +40,9 @@ impl Shard {
                 self.apply_part(lsn, &done, Some(old), effects);
                 let start = Record::Start { run: next, time_ms, new, origin: None };
                 let run = self.apply_part(lsn, &start, None, effects).expect("a start makes a run");
-                if let Some(open) = self.open_mut(run) {
-                    open.watchers = watchers;
-                }
+                self.inherit(run, watchers);
                 if let RunState::Ended(end) = &mut self.run_mut(old).state {
-                    end.continued = Some(run);
+                    end.continued = Some(next);
                 }
                 for bytes in carried {
                     if let Ok(record) = Record::decode(&bytes) {

@@ -3,7 +3,7 @@
 use super::code::Halt;
 use super::run::RunIx;
 use super::shard::{Shard, Work};
-use crate::record::{NewRun, Record, Status};
+use crate::record::{Caller, NewRun, Record, Status};
 
 /// The run that takes the place of one that ends.
 #[derive(Clone, Copy, Debug)]
@@ -53,13 +53,22 @@ impl Shard {
         Ok(())
     }
 
-    /// The run that goes on for a run: itself, or the last one of those that took its place.
+    /// The run that goes on for a run: itself, or the last one in memory of those that took its place.
     #[must_use]
     pub fn last_of_chain(&self, run: RunIx) -> RunIx {
         let mut run = run;
-        while let Some(next) = self.run(run).end().and_then(|end| end.continued) {
+        while let Some(next) = self.run(run).end().and_then(|end| end.continued).and_then(|no| self.run_of(no)) {
             run = next;
         }
         run
+    }
+
+    /// A run takes the place of one for whose end these wait.
+    pub(super) fn inherit(&mut self, run: RunIx, watchers: Vec<Caller>) {
+        let target = self.run_mut(run);
+        target.inherited = Some(Box::new(watchers.clone()));
+        if let Some(open) = target.open_mut() {
+            open.watchers = watchers;
+        }
     }
 }

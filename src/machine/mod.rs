@@ -15,6 +15,7 @@
 
 mod apply;
 mod attempts;
+mod checkpoint;
 mod code;
 mod commands;
 mod compound;
@@ -23,6 +24,7 @@ mod handover;
 mod journal;
 mod journal_bounds;
 mod limits;
+mod message_codec;
 mod messages;
 mod ops;
 mod patches;
@@ -41,6 +43,7 @@ mod walk;
 mod tests;
 
 pub use attempts::Attempt;
+pub use checkpoint::{EndedRun, SavedRecords, SavedRun};
 pub use code::{Halt, OpenedStep, StepMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
 pub use continuing::NextRun;

@@ -1,6 +1,6 @@
 //! Taking records back into memory, after an open.
 
-use super::run::{RunIx, RunState};
+use super::run::RunIx;
 use super::shard::{Effect, Shard};
 use crate::record::{DecodeError, Lsn, Record, RunNo, ShardId};
 use std::fmt;
@@ -76,11 +76,12 @@ impl Shard {
     /// The log has no more records: asks for the code of every open run. `clean` says that the last close was
     /// orderly, so that no body can have been cut off.
     pub fn restored(&mut self, clean: bool, effects: &mut Vec<Effect>) {
-        for (index, run) in self.runs.iter_mut().enumerate() {
-            if let RunState::Open(open) = &mut run.state {
+        let runs: Vec<RunIx> = self.by_no.values().copied().collect();
+        for run in runs {
+            if let Some(open) = self.open_mut(run) {
                 open.is_recovered = !clean;
                 if !open.is_held {
-                    effects.push(Effect::Load(RunIx(index as u32)));
+                    effects.push(Effect::Load(run));
                 }
             }
         }
@@ -88,7 +89,7 @@ impl Shard {
 }
 
 /// The shards that a record sends something to, or has something from.
-fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
+pub(super) fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
     let caller = match record {
         Record::Start { new, .. } | Record::SignalledStart { new, .. } | Record::Continued { new, .. } => {
             new.parent.map(|(caller, _)| caller.shard)

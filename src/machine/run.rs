@@ -1,5 +1,6 @@
 //! One run in memory: what it is, its journal, what its code waits for, how it ended.
 
+use super::checkpoint::Saved;
 use super::journal::Journal;
 use super::ops::OpenOps;
 use super::stuck::Stuck;
@@ -25,9 +26,13 @@ pub(crate) struct Run {
     /// Its newest record.
     pub(crate) last: Lsn,
     pub(crate) journal: Journal,
+    /// Who waited for the end of the run whose place it took: its own records do not say so. `None`: it took none.
+    pub(crate) inherited: Option<Box<Vec<Caller>>>,
     /// `None`: it has had none.
     pub(crate) updates: Option<Box<UpdateBook>>,
     pub(crate) state: RunState,
+    /// What of it is in the store.
+    pub(crate) saved: Saved,
 }
 
 #[derive(Debug)]
@@ -44,7 +49,7 @@ pub(crate) struct End {
     pub(crate) lsn: Lsn,
     pub(crate) payload: Box<[u8]>,
     /// The run that took its place.
-    pub(crate) continued: Option<RunIx>,
+    pub(crate) continued: Option<RunNo>,
 }
 
 /// What only a run that has not ended has.

@@ -131,10 +131,7 @@ impl Shard {
 
     /// All runs that the shard knows, the oldest first.
     pub fn views(&self) -> impl DoubleEndedIterator<Item = (RunIx, RunView<'_>)> {
-        (0..self.runs.len()).map(|index| {
-            let run = RunIx(index as u32);
-            (run, self.view(run))
-        })
+        self.by_no.values().map(|run| (*run, self.view(*run)))
     }
 
     /// How a run ended, its payload, and the record that says so.
@@ -185,8 +182,8 @@ impl Shard {
     #[must_use]
     pub fn orphans(&self) -> Vec<(RunIx, Seq)> {
         let mut orphans = Vec::new();
-        for (index, target) in self.runs.iter().enumerate() {
-            let run = RunIx(index as u32);
+        for run in self.by_no.values().copied() {
+            let target = self.run(run);
             let Some(open) = target.open() else { continue };
             if !open.is_waiting() || open.cursor < target.journal.end() || open.is_replaying() {
                 continue;

@@ -401,6 +401,19 @@ impl StorageFile for SimFile {
         written
     }
 
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        let is_extending = length as usize > self.1.lock().cache.len();
+        self.0.call(if is_extending { Call::Extend } else { Call::Write })?;
+        let content = &mut *self.1.lock();
+        let (before, after) = (content.cache.len(), length as usize);
+        content.cache.resize(after, 0);
+        // The device may still have bytes there, from before the file was cut.
+        if after > before {
+            content.dirty.extend(before / SECTOR..=(after - 1) / SECTOR);
+        }
+        Ok(())
+    }
+
     fn sync(&self) -> io::Result<()> {
         let synced = self.0.call(Call::Sync);
         let content = &mut *self.1.lock();

@@ -7,30 +7,36 @@ use crate::record::*;
 use proptest::prelude::*;
 
 /// Everything of a shard that does not depend on whether its code is in memory.
-fn image(shard: &Shard) -> String {
+pub(super) fn image(shard: &Shard) -> String {
     let runs: Vec<String> = shard
         .views()
         .map(|(run, view)| {
             let view = RunView { marks: Marks { is_stuck: false, ..view.marks }, ..view };
             let history: Vec<String> = shard.history(run).map(|entry| format!("{entry:?}")).collect();
-            format!("{view:?} {:?} {history:?}", shard.outcome(run))
+            let target = shard.run(run);
+            let next = target.end().and_then(|end| end.continued);
+            let open =
+                target.open().map(|open| (open.is_held, &open.patches, &open.watchers, &open.dedupe, open.untaken));
+            let (outcome, updates) = (shard.outcome(run), &target.updates);
+            format!("{view:?} {outcome:?} {history:?} {next:?} {open:?} {updates:?}")
         })
         .collect();
-    let ids: Vec<_> = shard.latest_runs().collect();
+    // Where a run is in memory is nobody's business.
+    let ids: Vec<_> = shard.latest_runs().map(|(id, run)| (id, shard.view(run).no)).collect();
     let outbox: Vec<Message> = shard.unacknowledged().collect();
     let applied: Vec<u64> = (0..8).map(|sender| shard.applied_from(ShardId(sender))).collect();
     format!("{runs:?} {ids:?} {outbox:?} {applied:?} {:?} {}", shard.last(), shard.open_count())
 }
 
 /// A script over all verbs: each number is one thing that is done.
-fn play(world: &mut World, script: &[(u8, u8)]) {
+pub(super) fn play(world: &mut World, script: &[(u8, u8)]) {
     let ids = ["a", "b", "c", "d", "e"];
     for (what, argument) in script {
         let id = ids[usize::from(argument % 5)];
         let other = ids[usize::from(argument / 5 % 5)];
         let known = world.shards[world.home(id)].find(Target { id, run: None }).ok();
         let run = known.map(|run| R(world.home(id), run));
-        match (what % 16, run) {
+        match (what % 22, run) {
             (0, _) => {
                 let policies = (IdReuse::from_code(argument % 3), IdConflict::from_code(argument % 4));
                 let (Some(reuse), Some(conflict)) = policies else { continue };
@@ -41,6 +47,13 @@ fn play(world: &mut World, script: &[(u8, u8)]) {
             (3, Some(_)) => drop(world.terminate(id)),
             (4, Some(_)) => drop(world.resume(id)),
             (5, _) => world.advance(i64::from(*argument)),
+            (21, _) => {
+                let policies = (IdReuse::from_code(argument % 3), IdConflict::from_code(argument % 4));
+                let (Some(reuse), Some(conflict)) = policies else { continue };
+                let signal = NewSignal { name: other, payload: b"s", dedupe: Some(other) };
+                let command = StartCommand { new: new_run(id, other), reuse, conflict };
+                let _ = world.on(world.home(id), |shard, work| shard.start_signalled(work, command, signal));
+            }
             (_, None) => {}
             (6, Some(run)) if world.shards[run.0].explain(run.1) == Explanation::Absent => {
                 world.load(run);
@@ -73,6 +86,22 @@ fn play(world: &mut World, script: &[(u8, u8)]) {
                 }
             }
             (14, Some(run)) => drop(world.finish(run, Status::Completed, other)),
+            (16, Some(run)) => drop(super::continuing::go_on(world, run, other)),
+            (17, Some(run)) => {
+                drop(world.on(run.0, |shard, work| shard.pause(work, Target { id, run: None }, Some(other))))
+            }
+            (18, Some(run)) => drop(world.on(run.0, |shard, work| shard.patched(work, run.1, other))),
+            (19, Some(run)) => {
+                let update = NewUpdate { name: other, id: other, payload: b"u", actor: None };
+                let is_new =
+                    world.shards[run.0].find_update(Target { id, run: None }, other) == Ok(KnownUpdate::New(run.1));
+                if is_new {
+                    world.on(run.0, |shard, work| shard.accept_update(work, run.1, update));
+                }
+            }
+            (20, Some(run)) => drop(world.on(run.0, |shard, work| {
+                shard.answer_update(work, run.1, u32::from(*argument % 4), *argument > 200, b"answer")
+            })),
             (_, Some(run)) => drop(world.condition(run, Some(i64::from(*argument)))),
         }
         for shard in &world.shards {

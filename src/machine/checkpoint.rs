@@ -1,0 +1,499 @@
+//! What a checkpoint takes of a shard, and how a shard comes back from it and the records behind it.
+//!
+//! A shard knows which of its runs have changed since the last checkpoint. A checkpoint has a position in the log: it
+//! takes the shard's own state at once, and the runs in as many goes as it likes, each up to that position. Runs that
+//! have ended and are stored may be forgotten ([`Shard::forget`]) and come back when they are asked for
+//! ([`Shard::recall`]).
+
+use super::journal::Journal;
+use super::message_codec;
+use super::restore::{RestoreError, shards_named};
+use super::run::{End, Run, RunIx, RunState};
+use super::shard::Shard;
+use crate::record::{Caller, DecodeError, Lsn, ParentClose, Reader, Record, RunNo, Seq, ShardId, Status, Writer};
+
+/// What of a run is in the store.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Saved {
+    /// The journal up to this position.
+    pub(crate) end: u32,
+    /// In so many chunks.
+    pub(crate) chunks: u32,
+    /// All of it, and how it ended: nothing about it changes any more.
+    pub(crate) is_ended: bool,
+    /// It has changed since that checkpoint began, counted from 1.
+    pub(crate) changed_in: u64,
+}
+
+/// Records of a run for the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SavedRecords<'a> {
+    /// There are no new ones.
+    None,
+    /// They follow on what is stored.
+    More(&'a [u8]),
+    /// They are all of them: the run has ended.
+    All(&'a [u8]),
+}
+
+/// A run as a checkpoint takes it.
+#[derive(Clone, Debug)]
+pub struct SavedRun<'a> {
+    /// Its number.
+    pub no: RunNo,
+    /// The workflow id.
+    pub id: &'a str,
+    /// The definition's name.
+    pub kind: &'a str,
+    /// When it started, in ms since 1970.
+    pub created_ms: i64,
+    /// How it ended, and when.
+    pub end: Option<(Status, i64)>,
+    /// Chunks of its journal that are stored already.
+    pub chunks: u32,
+    /// Everything else about it: see [`EndedRun::decode`].
+    pub body: Vec<u8>,
+    /// Its records.
+    pub records: SavedRecords<'a>,
+    /// Where its journal is stored up to, once this is.
+    pub stored_to: u32,
+}
+
+/// A finished run as it was stored, beside its id, type, start and end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedRun {
+    version: u32,
+    key_root: [u8; 16],
+    deadline_ms: Option<i64>,
+    parent: Option<(Caller, ParentClose)>,
+    last: Lsn,
+    end: Option<StoredEnd>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct StoredEnd {
+    status: Status,
+    time_ms: i64,
+    lsn: Lsn,
+    payload: Box<[u8]>,
+    continued: Option<RunNo>,
+}
+
+impl Shard {
+    /// Notes that a run has changed.
+    pub(super) fn touch(&mut self, run: RunIx) {
+        let round = self.round;
+        let saved = &mut self.run_mut(run).saved;
+        if saved.changed_in != round && !saved.is_ended {
+            saved.changed_in = round;
+            self.changed.push(run);
+        }
+    }
+
+    /// Begins a checkpoint: the runs that have changed since the one before began. What changes from now on belongs to
+    /// the next one.
+    pub fn take_changed(&mut self) -> Vec<RunIx> {
+        self.round += 1;
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Whether nothing but the shard's position has changed since the last checkpoint began.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.changed.is_empty() && self.metrics.records == self.records_saved
+    }
+
+    /// The checkpoint was not stored: its runs belong to the next one.
+    pub fn give_back(&mut self, runs: &[RunIx]) {
+        for run in runs {
+            self.touch(*run);
+        }
+        self.records_saved = u64::MAX;
+    }
+
+    /// The shard's own state: everything that is not in its runs. `position`: the newest record of any source; every
+    /// record of the shard up to there is in the state, and none behind it.
+    pub fn save_state(&mut self, position: Lsn) -> Vec<u8> {
+        self.records_saved = self.metrics.records;
+        let mut bytes = Vec::new();
+        let mut out = Writer::new(&mut bytes);
+        out.number(position.0);
+        out.number(self.last.0);
+        out.number(self.next_no);
+        out.number(self.applied.len() as u64);
+        for (sender, number) in &self.applied {
+            out.number(u64::from(sender.0));
+            out.number(*number);
+        }
+        self.outbox.encode(&mut out);
+        bytes
+    }
+
+    /// A run as it was when the newest record was `position`. `None`: it did not exist yet, or is stored as ended.
+    #[must_use]
+    pub fn save_run(&self, run: RunIx, position: Lsn) -> Option<SavedRun<'_>> {
+        let target = self.run(run);
+        if target.saved.is_ended || target.no.0 == 0 {
+            return None;
+        }
+        let end = target.end().filter(|end| end.lsn <= position);
+        let stored_to = match end {
+            Some(_) => target.journal.end(),
+            None => target.journal.end_at(target.saved.end, position),
+        };
+        if stored_to == 0 {
+            return None;
+        }
+        let records = match end {
+            Some(_) => SavedRecords::All(target.journal.bytes(0, stored_to)),
+            None if stored_to == target.saved.end => SavedRecords::None,
+            None => SavedRecords::More(target.journal.bytes(target.saved.end, stored_to)),
+        };
+        Some(SavedRun {
+            no: target.no,
+            id: &target.id,
+            kind: &target.kind,
+            created_ms: target.created_ms,
+            end: end.map(|end| (end.status, end.time_ms)),
+            chunks: target.saved.chunks,
+            body: encode_body(target, end),
+            records,
+            stored_to,
+        })
+    }
+
+    /// Bytes that [`Shard::save_run`] would copy, about.
+    #[must_use]
+    pub fn unsaved_bytes(&self, run: RunIx) -> usize {
+        let target = self.run(run);
+        let from = if target.end().is_some() { 0 } else { target.saved.end };
+        (target.journal.end() - from) as usize + target.end().map_or(0, |end| end.payload.len()) + target.id.len()
+    }
+
+    /// A run is stored up to a position of its journal, in so many chunks; with `is_ended` for good.
+    pub fn saved(&mut self, run: RunIx, stored_to: u32, chunks: u32, is_ended: bool) {
+        let saved = &mut self.run_mut(run).saved;
+        saved.end = stored_to;
+        saved.chunks = chunks;
+        saved.is_ended |= is_ended;
+    }
+
+    /// Whether a run is stored as ended.
+    #[must_use]
+    pub fn is_stored(&self, run: RunIx) -> bool {
+        self.run(run).saved.is_ended
+    }
+
+    /// Runs that have ended and are in memory.
+    #[must_use]
+    pub fn ended_count(&self) -> usize {
+        self.by_no.len() - self.open_count
+    }
+
+    /// Journals of ended runs stay in memory until they are stored.
+    pub fn keep_ended_journals(&mut self) {
+        self.has_store = true;
+    }
+
+    /// Takes a finished run that is stored out of memory. Nobody may hold its index. `false`: it is not stored.
+    pub fn forget(&mut self, run: RunIx) -> bool {
+        let target = self.run(run);
+        if !target.saved.is_ended {
+            return false;
+        }
+        let was_changed = target.saved.changed_in == self.round;
+        let gone = std::mem::replace(self.run_mut(run), Run::vacant());
+        if self.by_id.get(&gone.id) == Some(&run) {
+            self.by_id.remove(&gone.id);
+        }
+        self.by_no.remove(&gone.no);
+        if was_changed {
+            self.changed.retain(|changed| *changed != run);
+        }
+        self.vacant.push(run);
+        true
+    }
+
+    /// The run with a number, if it is in memory.
+    #[must_use]
+    pub fn known(&self, no: RunNo) -> Option<RunIx> {
+        self.run_of(no)
+    }
+
+    /// The newest run of an id, if it is in memory.
+    #[must_use]
+    pub fn known_id(&self, id: &str) -> Option<RunIx> {
+        self.latest_of(id)
+    }
+
+    /// Takes a finished run back into memory; `journal` may be left out.
+    pub fn recall(
+        &mut self,
+        no: RunNo,
+        id: &str,
+        kind: &str,
+        created_ms: i64,
+        ended: &EndedRun,
+        journal: &[u8],
+    ) -> RunIx {
+        let StoredEnd { status, time_ms, lsn, payload, continued } =
+            ended.end.clone().expect("only runs that were stored with their end are taken back");
+        let journal = Journal::of(journal);
+        let run = self.place(Run {
+            no,
+            id: id.into(),
+            kind: kind.into(),
+            version: ended.version,
+            key_root: ended.key_root,
+            created_ms,
+            deadline_ms: ended.deadline_ms,
+            parent: ended.parent,
+            last: ended.last,
+            inherited: None,
+            updates: super::updates::UpdateBook::of(&journal),
+            journal,
+            state: RunState::Ended(End { status, time_ms, lsn, payload, continued }),
+            saved: Saved { is_ended: true, ..Saved::default() },
+        });
+        let is_newest = self.latest_of(id).is_none_or(|latest| self.run(latest).no < no);
+        if is_newest {
+            self.by_id.insert(id.into(), run);
+        }
+        run
+    }
+
+    /// Takes an open run back, before [`Shard::restore_state`], in the order of the numbers.
+    pub fn restore_run(&mut self, no: RunNo, chunks: u32, body: &[u8], journal: &[u8]) -> Result<(), RestoreError> {
+        let inherited = read_inherited(self.count, body)?;
+        let mut run = None;
+        for (index, (lsn, bytes)) in checked(self.count, no, journal)?.into_iter().enumerate() {
+            let record = Record::decode(bytes).map_err(RestoreError::Decode)?;
+            // A journal holds only parts of records, and parts of one record have one number.
+            run = self.apply_simple(lsn, &record, bytes, run, &mut None);
+            if let (0, Some(run), Some(watchers)) = (index, run, &inherited) {
+                self.inherit(run, watchers.clone());
+            }
+        }
+        if let Some(run) = run {
+            let end = self.run(run).journal.end();
+            self.saved(run, end, chunks, false);
+        }
+        Ok(())
+    }
+
+    /// Passes a record of a run that cannot be read back. `false`: it implies messages, and cannot be passed.
+    pub fn pass_over(&mut self, lsn: Lsn, record: &Record<'_>) -> bool {
+        let implies_messages = matches!(
+            record,
+            Record::ChildSet { .. }
+                | Record::SendSet { .. }
+                | Record::Done { .. }
+                | Record::Continued { .. }
+                | Record::Watched { .. }
+        );
+        if implies_messages {
+            return false;
+        }
+        self.last = lsn;
+        if let Some(origin) = record.origin() {
+            self.applied.insert(origin.from, origin.number);
+        }
+        true
+    }
+
+    /// Takes the shard's own state back, behind its open runs. Returns the position: only records behind it follow.
+    pub fn restore_state(&mut self, state: &[u8]) -> Result<Lsn, DecodeError> {
+        let mut reader = Reader::new(state);
+        let position = Lsn(reader.number()?);
+        self.last = Lsn(reader.number()?);
+        self.next_no = reader.number()?;
+        self.applied.clear();
+        for _ in 0..reader.number()? {
+            let sender = u16::try_from(reader.number()?).map_err(|_| DecodeError::Number)?;
+            self.applied.insert(ShardId(sender), reader.number()?);
+        }
+        self.outbox = super::messages::Outbox::decode(&mut reader)?;
+        reader.end()?;
+        // The runs are as they are stored, and the counters count from here.
+        self.metrics = super::shard::Metrics::default();
+        self.records_saved = 0;
+        self.take_changed();
+        Ok(position)
+    }
+}
+
+/// The records of an open run, if that is what they are.
+fn checked(shards: u16, no: RunNo, journal: &[u8]) -> Result<Vec<(Lsn, &[u8])>, RestoreError> {
+    let mut entries = Vec::new();
+    let mut reader = Reader::new(journal);
+    let mut before = Lsn::NONE;
+    while !reader.rest().is_empty() {
+        let entry = (|| {
+            let length = reader.number()?;
+            let lsn = Lsn(reader.number()?);
+            let bytes = reader.raw(usize::try_from(length).map_err(|_| DecodeError::Short)?)?;
+            Ok((lsn, bytes, Record::decode(bytes)?))
+        })();
+        let (lsn, bytes, record) = entry.map_err(RestoreError::Decode)?;
+        let is_start = matches!(record, Record::Start { .. });
+        let is_whole = !matches!(record, Record::SignalledStart { .. } | Record::Continued { .. });
+        if record.run() != Some(no) || is_start != entries.is_empty() || lsn < before || no.0 == 0 || !is_whole {
+            return Err(RestoreError::UnknownRun(record.run().unwrap_or_default()));
+        }
+        if matches!(record, Record::Done { .. }) {
+            return Err(RestoreError::EndedTwice(no));
+        }
+        if let Some(unknown) = shards_named(&record).into_iter().flatten().find(|shard| shard.0 >= shards) {
+            return Err(RestoreError::UnknownShard(unknown));
+        }
+        before = lsn;
+        entries.push((lsn, bytes));
+    }
+    if entries.is_empty() { Err(RestoreError::UnknownRun(no)) } else { Ok(entries) }
+}
+
+fn encode_body(run: &Run, end: Option<&End>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut out = Writer::new(&mut bytes);
+    out.number(u64::from(run.version));
+    out.raw(&run.key_root);
+    out.option(run.deadline_ms, Writer::signed);
+    out.option(run.parent, |out, (caller, close)| {
+        out.number(u64::from(caller.shard.0));
+        out.number(caller.run.0);
+        out.number(u64::from(caller.seq.0));
+        out.byte(close.code());
+    });
+    out.number(end.map_or(Lsn::NONE, |_| run.last).0);
+    out.option(end, |out, end| {
+        out.byte(end.status.code());
+        out.signed(end.time_ms);
+        out.number(end.lsn.0);
+        out.bytes(&end.payload);
+        out.option(end.continued, |out, next| out.number(next.0));
+    });
+    if end.is_none() {
+        out.option(run.inherited.as_deref(), |out, watchers| {
+            out.number(watchers.len() as u64);
+            for caller in watchers {
+                message_codec::write_caller(out, *caller);
+            }
+        });
+    }
+    bytes
+}
+
+/// Who waits for the end of an open run because it took the place of another.
+fn read_inherited(shards: u16, body: &[u8]) -> Result<Option<Vec<Caller>>, RestoreError> {
+    let mut reader = Reader::new(body);
+    let inherited = EndedRun::read(&mut reader)
+        .and_then(|_| {
+            reader.option(|reader| (0..reader.number()?).map(|_| message_codec::read_caller(reader)).collect())
+        })
+        .map_err(RestoreError::Decode)?;
+    let inherited: Option<Vec<Caller>> = inherited;
+    match inherited.iter().flatten().find(|caller| caller.shard.0 >= shards) {
+        Some(caller) => Err(RestoreError::UnknownShard(caller.shard)),
+        None => Ok(inherited),
+    }
+}
+
+impl EndedRun {
+    /// Reads what [`Shard::save_run`] wrote about a run that had ended.
+    pub fn decode(body: &[u8]) -> Result<EndedRun, DecodeError> {
+        let mut reader = Reader::new(body);
+        let ended = EndedRun::read(&mut reader)?;
+        reader.end()?;
+        Ok(ended)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<EndedRun, DecodeError> {
+        let version = u32::try_from(reader.number()?).map_err(|_| DecodeError::Number)?;
+        let mut key_root = [0; 16];
+        key_root.copy_from_slice(reader.raw(16)?);
+        Ok(EndedRun {
+            version,
+            key_root,
+            deadline_ms: reader.option(Reader::signed)?,
+            parent: reader.option(|reader| {
+                let shard = ShardId(u16::try_from(reader.number()?).map_err(|_| DecodeError::Number)?);
+                let run = RunNo(reader.number()?);
+                let seq = Seq(u32::try_from(reader.number()?).map_err(|_| DecodeError::Number)?);
+                let close = reader.byte()?;
+                let close = ParentClose::from_code(close).ok_or_else(|| DecodeError::Unknown(u64::from(close)))?;
+                Ok((Caller { shard, run, seq }, close))
+            })?,
+            last: Lsn(reader.number()?),
+            end: reader.option(|reader| {
+                let status = reader.byte()?;
+                let status = Status::from_code(status).ok_or_else(|| DecodeError::Unknown(u64::from(status)))?;
+                Ok(StoredEnd {
+                    status,
+                    time_ms: reader.signed()?,
+                    lsn: Lsn(reader.number()?),
+                    payload: reader.bytes()?.into(),
+                    continued: reader.option(|reader| reader.number().map(RunNo))?,
+                })
+            })?,
+        })
+    }
+
+    /// Whether it says how the run ended.
+    #[must_use]
+    pub fn has_end(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// The run, seen from outside.
+    #[must_use]
+    pub fn view<'a>(&'a self, no: RunNo, id: &'a str, kind: &'a str, created_ms: i64) -> super::RunView<'a> {
+        super::RunView {
+            no,
+            id,
+            kind,
+            version: self.version,
+            key_root: self.key_root,
+            status: self.end.as_ref().map(|end| end.status),
+            marks: super::Marks::default(),
+            created_ms,
+            ended_ms: self.end.as_ref().map(|end| end.time_ms),
+            parent: self.parent.map(|(caller, _)| caller),
+            last: self.last,
+            payload: self.end.as_ref().map_or(b"", |end| &end.payload),
+        }
+    }
+
+    /// How it ended, and the record that says so.
+    #[must_use]
+    pub fn outcome(&self) -> Option<(Status, &[u8], Lsn)> {
+        self.end.as_ref().map(|end| (end.status, &*end.payload, end.lsn))
+    }
+}
+
+impl Run {
+    /// What is in the place of a run that was forgotten, until another one gets it.
+    fn vacant() -> Run {
+        Run {
+            no: RunNo(0),
+            id: "".into(),
+            kind: "".into(),
+            version: 0,
+            key_root: [0; 16],
+            created_ms: 0,
+            deadline_ms: None,
+            parent: None,
+            last: Lsn::NONE,
+            inherited: None,
+            updates: None,
+            journal: Journal::default(),
+            state: RunState::Ended(End {
+                status: Status::NotFound,
+                time_ms: 0,
+                lsn: Lsn::NONE,
+                payload: [].into(),
+                continued: None,
+            }),
+            saved: Saved { is_ended: true, ..Saved::default() },
+        }
+    }
+}

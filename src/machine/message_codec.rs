@@ -1,0 +1,132 @@
+//! Messages without an acknowledgement as bytes, for checkpoints.
+
+use super::messages::{Body, OwnedChild};
+use crate::record::{
+    Caller, DecodeError, IdConflict, IdReuse, ParentClose, Reader, RunNo, Seq, ShardId, Status, Writer,
+};
+
+pub(super) fn encode(body: &Body, out: &mut Writer<'_>) {
+    match body {
+        Body::Start { caller, child } => {
+            out.byte(1);
+            write_caller(out, *caller);
+            write_child(out, child);
+        }
+        Body::Signal { id, target, name, payload } => {
+            out.byte(2);
+            out.text(id);
+            write_target(out, *target);
+            out.text(name);
+            out.bytes(payload);
+        }
+        Body::Cancel { id, target, reason } => {
+            out.byte(3);
+            out.text(id);
+            write_target(out, *target);
+            out.text(reason);
+        }
+        Body::Close { id, caller, policy } => {
+            out.byte(4);
+            out.text(id);
+            write_caller(out, *caller);
+            out.byte(policy.code());
+        }
+        Body::Watch { id, target, caller } => {
+            out.byte(5);
+            out.text(id);
+            write_target(out, *target);
+            write_caller(out, *caller);
+        }
+        Body::Ended { run, seq, status, payload } => {
+            out.byte(6);
+            out.number(run.0);
+            out.number(u64::from(seq.0));
+            out.byte(status.code());
+            out.bytes(payload);
+        }
+    }
+}
+
+pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Body, DecodeError> {
+    Ok(match reader.byte()? {
+        1 => Body::Start { caller: read_caller(reader)?, child: read_child(reader)? },
+        2 => Body::Signal {
+            id: reader.text()?.into(),
+            target: read_target(reader)?,
+            name: reader.text()?.into(),
+            payload: reader.bytes()?.into(),
+        },
+        3 => Body::Cancel { id: reader.text()?.into(), target: read_target(reader)?, reason: reader.text()?.into() },
+        4 => Body::Close {
+            id: reader.text()?.into(),
+            caller: read_caller(reader)?,
+            policy: read_code(reader, ParentClose::from_code)?,
+        },
+        5 => Body::Watch { id: reader.text()?.into(), target: read_target(reader)?, caller: read_caller(reader)? },
+        6 => Body::Ended {
+            run: RunNo(reader.number()?),
+            seq: read_seq(reader)?,
+            status: read_code(reader, Status::from_code)?,
+            payload: reader.bytes()?.into(),
+        },
+        unknown => return Err(DecodeError::Unknown(u64::from(unknown))),
+    })
+}
+
+pub(super) fn write_caller(out: &mut Writer<'_>, caller: Caller) {
+    out.number(u64::from(caller.shard.0));
+    out.number(caller.run.0);
+    out.number(u64::from(caller.seq.0));
+}
+
+fn write_target(out: &mut Writer<'_>, target: Option<RunNo>) {
+    out.option(target, |out, target| out.number(target.0));
+}
+
+fn write_child(out: &mut Writer<'_>, child: &OwnedChild) {
+    out.text(&child.id);
+    out.text(&child.kind);
+    out.number(u64::from(child.version));
+    out.raw(&child.key_root);
+    out.option(child.timeout_ms, Writer::signed);
+    out.byte(child.parent_close.code());
+    out.byte(child.reuse.code());
+    out.byte(child.conflict.code());
+    out.bytes(&child.input);
+}
+
+pub(super) fn read_caller(reader: &mut Reader<'_>) -> Result<Caller, DecodeError> {
+    let shard = ShardId(u16::try_from(reader.number()?).map_err(|_| DecodeError::Number)?);
+    Ok(Caller { shard, run: RunNo(reader.number()?), seq: read_seq(reader)? })
+}
+
+fn read_seq(reader: &mut Reader<'_>) -> Result<Seq, DecodeError> {
+    u32::try_from(reader.number()?).map(Seq).map_err(|_| DecodeError::Number)
+}
+
+fn read_target(reader: &mut Reader<'_>) -> Result<Option<RunNo>, DecodeError> {
+    reader.option(|reader| reader.number().map(RunNo))
+}
+
+fn read_code<T>(reader: &mut Reader<'_>, from_code: fn(u8) -> Option<T>) -> Result<T, DecodeError> {
+    let code = reader.byte()?;
+    from_code(code).ok_or_else(|| DecodeError::Unknown(u64::from(code)))
+}
+
+fn read_child(reader: &mut Reader<'_>) -> Result<OwnedChild, DecodeError> {
+    let (id, kind) = (reader.text()?.into(), reader.text()?.into());
+    let version = u32::try_from(reader.number()?).map_err(|_| DecodeError::Number)?;
+    let mut key_root = [0; 16];
+    key_root.copy_from_slice(reader.raw(16)?);
+    Ok(OwnedChild {
+        id,
+        kind,
+        version,
+        key_root,
+        timeout_ms: reader.option(Reader::signed)?,
+        parent_close: read_code(reader, ParentClose::from_code)?,
+        reuse: read_code(reader, IdReuse::from_code)?,
+        conflict: read_code(reader, IdConflict::from_code)?,
+        input: reader.bytes()?.into(),
+    })
+}
