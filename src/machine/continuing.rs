@@ -66,7 +66,7 @@ impl Shard {
     /// A run takes the place of one for whose end these wait.
     pub(super) fn inherit(&mut self, run: RunIx, watchers: Vec<Caller>) {
         let target = self.run_mut(run);
-        target.inherited = Some(Box::new(watchers.clone()));
+        target.inherited = Some(watchers.as_slice().into());
         if let Some(open) = target.open_mut() {
             open.watchers = watchers;
         }

@@ -27,7 +27,7 @@ pub(crate) struct Run {
     pub(crate) last: Lsn,
     pub(crate) journal: Journal,
     /// Who waited for the end of the run whose place it took: its own records do not say so. `None`: it took none.
-    pub(crate) inherited: Option<Box<Vec<Caller>>>,
+    pub(crate) inherited: Option<Box<[Caller]>>,
     /// `None`: it has had none.
     pub(crate) updates: Option<Box<UpdateBook>>,
     pub(crate) state: RunState,
