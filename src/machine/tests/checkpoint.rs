@@ -194,3 +194,20 @@ fn a_run_that_is_not_stored_as_ended_is_not_forgotten() {
     let again = world.started("b");
     assert_eq!(again.1, run.1, "its place is used again");
 }
+
+#[test]
+fn whoever_waits_for_a_chain_still_waits_for_its_last_run_after_a_checkpoint_law_3() {
+    let mut world = World::new(1);
+    world.shards.iter_mut().for_each(Shard::keep_ended_journals);
+    let (run, watcher) = (world.started("a"), world.started("b"));
+    world.send(watcher, "a", Sending::Watch).unwrap();
+    super::continuing::go_on(&mut world, run, "next").unwrap();
+    let next = world.find("a");
+    let waiting = |shard: &Shard, run: RunIx| shard.run(run).open().map(|open| open.watchers.len());
+    assert_eq!(waiting(&world.shards[0], next.1), Some(1), "the run that went on has the one that waits");
+    let mut shelf = Shelf::default();
+    let begun = begin(&mut world);
+    finish(&mut world, &mut shelf, begun, true);
+    let back = restored(&world, &shelf);
+    assert_eq!(waiting(&back[0], back[0].known_id("a").unwrap()), Some(1));
+}
