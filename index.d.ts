@@ -284,14 +284,14 @@ export interface Edge {
 }
 
 /** A task that another waits for: a handle, an id or a key (it must complete), or an {@link Edge}. */
-export type Dependency = TaskHandle<any> | string | Edge;
+export type Dependency = TaskHandle<any> | TaskRef<any> | string | Edge;
 
 /** Holds when the task ended `failed` or `dead` (not when it was cancelled, skipped or expired). */
-export function onFailure(run: TaskHandle<any> | string): Edge;
+export function onFailure(run: TaskHandle<any> | TaskRef<any> | string): Edge;
 /** Holds when the task ended, however it ended. */
-export function onComplete(run: TaskHandle<any> | string): Edge;
+export function onComplete(run: TaskHandle<any> | TaskRef<any> | string): Edge;
 /** Holds when the task ended `completed`. The same as giving the task itself. */
-export function onSuccess(run: TaskHandle<any> | string): Edge;
+export function onSuccess(run: TaskHandle<any> | TaskRef<any> | string): Edge;
 
 /** What happens to a task whose key is taken. */
 export interface Dedupe {
@@ -344,8 +344,8 @@ export interface EnqueueOptions {
   key?: string;
   /** The key is taken: what then? Ignored without `key`. */
   dedupe?: Dedupe;
-  /** Default: the definition's. */
-  retry?: TaskRetryOptions;
+  /** Default: the definition's. What only code can decide is the definition's, or the queue's. */
+  retry?: Omit<TaskRetryOptions, 'shouldRetry' | 'nonRetryable'>;
   /** Longest time of one attempt. Default: the definition's. */
   timeout?: Duration;
   /** Expected run time. Default: the definition's, else learned. */
@@ -566,6 +566,12 @@ export interface WorkflowContext<Input = any> {
   waitFor<T, const E = undefined>(signal: Signal<any, T>, options: { timeout: Duration; orElse?: E }): Promise<T | E>;
   /** The values of a signal, one after the other, without end: leave the loop with `break`. */
   signals<T>(signal: Signal<any, T>): AsyncIterableIterator<T>;
+  /**
+   * A promise that somebody outside settles with `engine.complete(token, value)` or `engine.fail(token, error)`, also
+   * after a restart. The first settles it. The token cannot be guessed, and is all that it takes: give it to nobody else.
+   * @throws {@link TimeoutError} from the promise when `timeout` is over
+   */
+  awakeable<T = unknown>(options?: { timeout?: Duration }): { readonly token: string; readonly promise: Promise<T> };
   /** Waits until `predicate`, looked at after every delivery, is true. It must change nothing. */
   condition(predicate: () => boolean): Promise<void>;
   /** As above, but for a limited time. @returns `false` on timeout */
@@ -594,6 +600,20 @@ export interface WorkflowContext<Input = any> {
    * @throws {@link ChildWorkflowError} if it ends otherwise than completed
    */
   run<W extends AnyWorkflow>(workflow: W, ...args: InputThen<InputOf<W>, ChildOptions>): Promise<OutputOf<W>>;
+  /**
+   * Puts a task into its queue and waits for its end, however long that takes. It is enqueued once, whatever crashes. Unless it
+   * has a deadline of its own it is as urgent as the run's `timeout` asks for.
+   * @throws {@link TaskError}, {@link CancelledError}, {@link QueueFullError}, {@link ReservationError}
+   */
+  run<T extends AnyTask>(task: T, ...args: InputThen<TaskInputOf<T>, AwaitedTaskOptions>): Promise<TaskOutputOf<T>>;
+  /**
+   * Puts a task into its queue. Resolves when it is accepted; it goes on when this run ends.
+   * @throws {@link QueueFullError}, {@link ReservationError}, {@link BusyError}
+   */
+  enqueue<T extends AnyTask>(
+    task: T,
+    ...args: InputThen<TaskInputOf<T>, EnqueueOptions>
+  ): Promise<TaskRef<TaskOutputOf<T>>>;
   /** Starts a child workflow. Resolves when it is recorded. */
   start<W extends AnyWorkflow>(
     workflow: W,
@@ -661,6 +681,28 @@ export interface ChildHandle<Output> {
   /** Sends a signal. Resolves when it is recorded. */
   signal<T>(signal: Signal<T, any>, ...args: undefined extends T ? [value?: T] : [value: T]): Promise<void>;
   /** Asks the run to end. Resolves when the request is recorded. */
+  cancel(reason?: string): Promise<void>;
+}
+
+/** Options of a task that a workflow waits for. */
+export interface AwaitedTaskOptions extends EnqueueOptions {
+  /** What happens to the task when the run ends first, or gives it up. Default `'cancel'`. */
+  onParentClose?: 'cancel' | 'abandon';
+}
+
+/** A task, seen from the workflow that enqueued it. */
+export interface TaskRef<Output = unknown> {
+  /** Tells it from a workflow's. */
+  readonly kind: 'task';
+  /** Id of the task. */
+  readonly id: string;
+  /** The key that it was enqueued with. */
+  readonly key: string | undefined;
+  /** `true` if the key was taken and this is the task that was there. */
+  readonly duplicate: boolean;
+  /** Waits for its end. @throws {@link TaskError}, {@link CancelledError}, {@link RunNotFoundError} if it is not remembered */
+  result(): Promise<Output>;
+  /** Ends the task at once. Resolves when the request is recorded. */
   cancel(reason?: string): Promise<void>;
 }
 
@@ -952,6 +994,74 @@ export interface QueueControl {
   stats(): Promise<QueueStats>;
 }
 
+/** A schedule in a list. */
+export interface ScheduleRow {
+  /** Its name. */
+  readonly name: string;
+  /** The name of the task's definition. */
+  readonly run: string;
+  /** Where its tasks go. */
+  readonly queue: string;
+  /** Whether it is from the option `schedules`. */
+  readonly declared: boolean;
+  /** Its times make no tasks. */
+  readonly paused: boolean;
+  /** Its next time. `undefined`: it is paused, or has none. */
+  readonly nextAt: Date | undefined;
+  /** The newest time that made a task. */
+  readonly lastAt: Date | undefined;
+  /** Id of that task. */
+  readonly lastId: string | undefined;
+  /** Times that made a task. */
+  readonly fires: number;
+  /** Its tasks that have not ended, triggered and backfilled ones as well. */
+  readonly active: number;
+  /** The expression. */
+  readonly cron: string | undefined;
+  /** Of the expression. */
+  readonly timezone: string | undefined;
+  /** In milliseconds. */
+  readonly every: number | undefined;
+  /** See {@link ScheduleSpec}. */
+  readonly overlap: 'skip' | 'allow' | 'queue' | 'queueAll' | 'queueOnSuccess' | 'cancelOther';
+  /** See {@link ScheduleSpec}. */
+  readonly catchUp: 'none' | 'last' | number;
+  /** Why what is stored says no times in this release. `undefined`: it does. */
+  readonly broken: string | undefined;
+}
+
+/**
+ * Schedules. Changes are durable when their promise resolves. Calls that name one that is not there reject with
+ * {@link RunNotFoundError}.
+ */
+export interface ScheduleControl {
+  /**
+   * Makes a schedule, or changes it: a plan that is the same goes on where it was, another one begins now. What was made is
+   * not made again, and a paused one stays paused.
+   * @throws `TypeError` with the place of what is wrong in the expression
+   */
+  upsert<T extends AnyTask>(name: string, spec: ScheduleSpec<T>): Promise<void>;
+  /** Ends a schedule; the tasks that it made go on. @returns `false`: there was none */
+  remove(name: string): Promise<boolean>;
+  /** Its times make no tasks until `resume`, also over restarts. */
+  pause(name: string): Promise<void>;
+  /** Goes on with the next time; `catchUp` decides about those in between. */
+  resume(name: string): Promise<void>;
+  /** Makes its task now, beside the plan, also of a paused one. */
+  trigger(name: string): Promise<TaskHandle>;
+  /** All schedules, by name. */
+  list(): Promise<ScheduleRow[]>;
+  /** One schedule. */
+  describe(name: string): Promise<ScheduleRow>;
+  /** The next times of a schedule, as if it were not paused, or of a plan. Default 10. */
+  preview(of: string | ScheduleTiming, count?: number): Promise<Date[]>;
+  /**
+   * Makes the tasks of the times in between, both included, that have passed: all or none, 1,000 at most. Those that are
+   * still remembered are left out. Unless `overlap` allows it they run one after the other.
+   */
+  backfill(name: string, range: { from: Time; to: Time }): Promise<TaskHandle[]>;
+}
+
 /** Why a task is not running. `queue`: so many go before it; `limit`: `short` units are missing. */
 export type TaskExplanation =
   | { readonly reason: 'running' | 'notRegistered' | 'labels' | 'queueGone' | 'draining' }
@@ -1035,8 +1145,53 @@ export interface ListOptions extends RunFilter {
 
 // ───────────────────────────── Engine ─────────────────────────────
 
+/** When a schedule fires. */
+export interface ScheduleTiming {
+  /**
+   * Five fields (minute, hour, day of month, month, day of week), or six with the second first; `@daily` and its like.
+   * Either this or `every`.
+   */
+  cron?: string;
+  /** Fixed distance, counted from `start`, else from 1970. Either this or `cron`. */
+  every?: Duration;
+  /** Time zone of `cron`, as IANA names it. Default `'UTC'`. */
+  timezone?: string;
+  /** No time before this one. Default: from when the schedule is made. */
+  start?: Time;
+  /** No time after this one. Default: without end. */
+  end?: Time;
+  /** So many times in all. Default: without end. */
+  limit?: number;
+}
+
+/** A schedule: when, what, and with which input. The task of a time has the key `name@time`, the time in UTC. */
+export type ScheduleSpec<T extends AnyTask = AnyTask> = ScheduleTiming & {
+  /** What runs. One of the option `tasks`. */
+  run: T;
+  /** Options of each task. `deadline` and `expires` count from its time. */
+  options?: Omit<
+    EnqueueOptions,
+    'key' | 'dedupe' | 'delay' | 'runAt' | 'reserve' | 'after' | 'deadline' | 'expires'
+  > & {
+    deadline?: Duration;
+    expires?: Duration;
+  };
+  /** Each task is late by a part of this that follows from the name and the time. Default 0. */
+  jitter?: Duration;
+  /**
+   * The one before has not ended: `skip` this time; `allow` both; `queue` one, and a later one takes its place; `queueAll`
+   * (100 at most); `queueOnSuccess`, which waits and is skipped if the one before does not complete; `cancelOther`.
+   * Default `'skip'`.
+   */
+  overlap?: 'skip' | 'allow' | 'queue' | 'queueAll' | 'queueOnSuccess' | 'cancelOther';
+  /** Times that passed more than 10 s ago, while it could not run: none is made up for, the last, or the last n. Default `'last'`. */
+  catchUp?: 'none' | 'last' | number;
+  /** Pauses itself when a task of it ends `failed` or `dead`. Default `false`. */
+  pauseOnFailure?: boolean;
+} & InputField<TaskInputOf<T>>;
+
 /** Options of {@link open}. */
-export interface OpenOptions {
+export interface OpenOptions<Schedules extends { [name: string]: AnyTask } = { [name: string]: AnyTask }> {
   /** Workflows that may run here. */
   workflows?: readonly AnyWorkflow[];
   /** Tasks that may run here. Those of others wait, and hold up nobody. */
@@ -1045,6 +1200,11 @@ export interface OpenOptions {
   queues?: { readonly [name: string]: QueueSpec };
   /** Limits by name, shared by all queues. */
   limits?: { readonly [name: string]: LimitSpec };
+  /**
+   * Schedules by name, all of them taken or none. Those that were declared before and are not named here are removed,
+   * those that `upsert` made stay. Default: all stay as they are.
+   */
+  schedules?: { readonly [Name in keyof Schedules]: ScheduleSpec<Schedules[Name]> };
   /**
    * Threads that run the workflows of a module; this thread is then a client of them. Default: this thread runs
    * `workflows`, which is not to be given together with it.
@@ -1121,9 +1281,14 @@ export function workerEngine(): Engine;
  *   damaged; {@link StorageError}; `TypeError` on what cannot be meant, on workers that have different code, and when
  *   called inside one of its own workers (guard with `isMainThread`); what the module of the workers throws
  */
-export function open(directory: string, options?: OpenOptions): Promise<Engine>;
+export function open<Schedules extends { [name: string]: AnyTask } = {}>(
+  directory: string,
+  options?: OpenOptions<Schedules>,
+): Promise<Engine>;
 /** The same with the directory among the options. */
-export function open(options: OpenOptions & { dir: string }): Promise<Engine>;
+export function open<Schedules extends { [name: string]: AnyTask } = {}>(
+  options: OpenOptions<Schedules> & { dir: string },
+): Promise<Engine>;
 
 /** An operation of a workflow. */
 export interface StuckOperation {
@@ -1225,6 +1390,24 @@ export interface EngineEvents {
     /** The run whose code or step it entered last, and which probably blocks it. `undefined`: none, or not known. */
     readonly run: { readonly id: string; readonly runId: string; readonly definition: string } | undefined;
   };
+  /** What a schedule did that no task shows. */
+  schedule: {
+    readonly type: 'schedule';
+    readonly time: Date;
+    /** Its name. */
+    readonly schedule: string;
+    /**
+     * `skipped`: a time made no task, for `reason`; `missed`: the times from `at` to `until` passed while it could not
+     * run; `refused`: the queue did not take the task; `paused`: it paused itself because of `taskId`; `broken`: what is
+     * stored says no times in this release. The last three are warnings as well.
+     */
+    readonly what: 'skipped' | 'missed' | 'refused' | 'paused' | 'broken';
+    readonly at: Date | undefined;
+    readonly until: Date | undefined;
+    /** Of `skipped`: `overlap`, `afterFailure`, `tooManyWait` or `exists`. */
+    readonly reason: string | undefined;
+    readonly taskId: string | undefined;
+  };
   /** Something that a person should read; it is logged as well. */
   warning: { readonly type: 'warning'; readonly code: string; readonly message: string };
 }
@@ -1271,6 +1454,15 @@ export interface Engine extends AsyncDisposable {
       ValueField<I>,
   ): Promise<{ readonly handle: WorkflowHandle<OutputOf<W>>; readonly answer: Promise<O> }>;
   /**
+   * Settles an awakeable with a value. Resolved: durable.
+   * @returns `false` if it was settled before, its time is over, or its run has ended or given it up
+   * @throws {@link RunNotFoundError} when there is no such awakeable; {@link StorageFullError}, {@link StorageError},
+   *   {@link ClosedError}; `TypeError` on what is no token and on values that cannot be recorded
+   */
+  complete(token: string, value?: unknown, options?: { actor?: string }): Promise<boolean>;
+  /** Rejects an awakeable with an error, else as `complete`. */
+  fail(token: string, error: unknown, options?: { actor?: string }): Promise<boolean>;
+  /**
    * Puts a task into its queue. **Resolved: admitted and durable.**
    * @throws {@link QueueFullError}, {@link ReservationError}, {@link BusyError} by `dedupe`, {@link UnknownDefinitionError},
    *   {@link StorageFullError}, {@link StorageError}, {@link ClosedError}; `TypeError` on unknown queues and limits, loops in
@@ -1292,6 +1484,8 @@ export interface Engine extends AsyncDisposable {
   ): Promise<PromiseSettledResult<TaskHandle<TaskOutputOf<T>>>[]>;
   /** One queue. @throws `TypeError` if there is none of that name */
   queue(name: string): QueueControl;
+  /** Schedules, also those that were not declared at `open`. */
+  readonly schedules: ScheduleControl;
   /** Makes or changes a limit. Resolved: durable; it stays over restarts. */
   limit(name: string, spec: LimitSpec): Promise<void>;
   /** Use of a limit now, or of one key of it. @throws `TypeError` if there is none of that name */

@@ -21,7 +21,10 @@ import type {
 } from './index.js';
 
 /** Options of {@link testEngine}: those of `open`, except what an engine in memory has no use for. */
-export interface TestOptions extends Omit<OpenOptions, 'shards' | 'flush'> {
+export interface TestOptions<Schedules extends { [name: string]: AnyTask } = { [name: string]: AnyTask }> extends Omit<
+  OpenOptions<Schedules>,
+  'shards' | 'flush'
+> {
   /** Where the clock stands at first. Default: 2025-01-01T00:00:00Z, so that tests repeat. */
   now?: Time;
   /** Seed of everything left to chance. Default 1. */
@@ -38,7 +41,9 @@ export interface TestOptions extends Omit<OpenOptions, 'shards' | 'flush'> {
  * Opens an engine in memory under a virtual clock. Nothing stays open after `close`; works under fake timers.
  * @throws as `open`
  */
-export function testEngine(options?: TestOptions): Promise<TestEngine>;
+export function testEngine<Schedules extends { [name: string]: AnyTask } = {}>(
+  options?: TestOptions<Schedules>,
+): Promise<TestEngine>;
 
 /** An engine whose clock moves only by {@link TestEngine.advance}. */
 export interface TestEngine extends Engine {

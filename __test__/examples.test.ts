@@ -15,7 +15,14 @@ function run(name: string): string {
 
 describe('examples', () => {
   test('are all tried here', () => {
-    expect(readdirSync(examples).sort()).toEqual(['checkout', 'fan-out', 'queue', 'quickstart', 'reminders']);
+    expect(readdirSync(examples).sort()).toEqual([
+      'checkout',
+      'fan-out',
+      'queue',
+      'quickstart',
+      'reminders',
+      'schedules',
+    ]);
   });
 
   test('quickstart is killed at least three times and ends with the right totals', () => {
@@ -41,6 +48,15 @@ describe('examples', () => {
       'day 44, ada@example.org: paid for month 2',
       'day 74, ada@example.org: paid for month 3',
       'cancelled after 3 months',
+    ]);
+  });
+
+  test('schedules go by the clock of Berlin and make up for a holiday', () => {
+    expect(run('schedules').trim().split('\n')).toEqual([
+      'sales at 2025-03-29T01:30, sales at 2025-03-30T01:00, sales at 2025-03-31T00:30',
+      'after the holiday: 1',
+      'made up for: 5',
+      '2025-04-08T00:30:00.000Z',
     ]);
   });
 

@@ -64,6 +64,33 @@ describe('a task', () => {
     expect(await handle.result()).toBe('printed');
   });
 
+  test('without retries of its own goes by those of its queue, also where code decides', async () => {
+    const asked: string[] = [];
+    const picky = task('picky', (ctx, name: string) => {
+      throw Object.assign(new Error(`${name} ${ctx.attempt}`), { name });
+    });
+    const retry = {
+      maxAttempts: 2,
+      initialInterval: 1,
+      nonRetryable: ['Never'],
+      shouldRetry: (error: any) => asked.push(error.message) > 0 && error.name !== 'Stop',
+    };
+    const engine = await engineOf([], { tasks: [picky], queues: { other: { retry } } });
+    const handles = await Promise.all(
+      ['Never', 'Stop', 'Go'].map((name) => engine.enqueue(picky, name, { queue: 'other' })),
+    );
+    await engine.advance('1m');
+    const ends = await Promise.all(handles.map((handle) => handle.describe()));
+    expect(ends.map(({ status, attempts }: any) => [status, attempts])).toEqual([
+      ['failed', 1],
+      ['failed', 1],
+      ['dead', 2],
+    ]);
+    expect(asked).toEqual(['Stop 1', 'Go 1', 'Go 2']);
+    const refusal = await rejection(engine.enqueue(picky, 'x', { retry: { nonRetryable: ['Never'] } }));
+    expect(refusal.message).toContain('give shouldRetry and nonRetryable to task()');
+  });
+
   test('that throws what no retry mends fails at once', async () => {
     const never = task('never', () => {
       throw new NonRetryableError('refused');

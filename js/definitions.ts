@@ -62,9 +62,15 @@ export function workflow(
   return Object.freeze({ kind: 'workflow', name, handler, options: Object.freeze({ ...options }) });
 }
 
+/** How the names begin under which awakeables are completed. */
+export const AWAKEABLE_PREFIX = 'awakeable:';
+
 /** Defines a signal; with a schema, its value is checked where it is sent. */
 export function signal(name: string, schema?: Schema): MessageDefinition<'signal'> {
   checkName(name, 'a signal');
+  if (name.startsWith(AWAKEABLE_PREFIX)) {
+    throw new TypeError(`the name of a signal must not begin with '${AWAKEABLE_PREFIX}', as those of awakeables do`);
+  }
   checkSchema(schema, `the schema of signal '${name}'`);
   return Object.freeze({ kind: 'signal', name, schema });
 }

@@ -31,7 +31,7 @@ export interface NativeOptions {
   readonly maxJournalBytes: number;
   /** 0: the default. */
   readonly maxRuns: number;
-  /** Queues, limits and definitions of tasks, packed; see js/scheduler/packing. */
+  /** Queues, limits, definitions and declared schedules of tasks, packed; see js/scheduler/packing. */
   readonly tasks: string;
 }
 
@@ -58,6 +58,8 @@ export interface NativeEngine extends PumpVerbs {
     dedupeId: string,
     actor: string,
   ): void;
+  /** Answers whether this was what completed it. */
+  completeAwakeable(token: number, id: string, runId: string, name: string, payload: string, actor: string): void;
   update(
     token: number,
     id: string,
@@ -109,6 +111,16 @@ export interface NativeEngine extends PumpVerbs {
   queueStats(token: number, queue: string): void;
   limitUsage(token: number, name: string, key: string): void;
   setLimit(token: number, name: string, spec: string): void;
+  setSchedule(token: number, name: string, packed: string): void;
+  removeSchedule(token: number, name: string): void;
+  pauseSchedule(token: number, name: string, isPaused: number): void;
+  triggerSchedule(token: number, name: string): void;
+  backfillSchedule(token: number, name: string, fromMs: number, toMs: number): void;
+  /** All of them, or one: without one of the name it is refused. */
+  listSchedules(token: number, name: string): void;
+  previewSchedule(token: number, name: string, count: number): void;
+  /** The next times of a plan that belongs to no schedule. */
+  previewPlan(plan: string, afterMs: number, count: number): string;
   querySlot(id: string, runId: string): number;
   /** A run that has ended, for its code to replay: slot, id, key root, type, input. */
   revive(id: string, runId: string): string;

@@ -41,7 +41,7 @@ const HOUSE: &[Room] = &[
 const UNSAFE_FILES: &[(&str, &str)] = &[
     ("log/system.rs", "three calls of the system that std does not offer"),
     ("node/heads.rs", "writes into a typed array that JS owns"),
-    ("node/hot.rs", "raw Node-API calls for the verbs that run once or more a step"),
+    ("node/export.rs", "raw Node-API calls: one trampoline for all functions that JS calls"),
 ];
 
 /// Functions that run a closure and turn its panic into an error; an entry from JS must name one of them.

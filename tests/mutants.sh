@@ -8,7 +8,7 @@ seeds=${FUSEE_SEEDS:-5000}
 bugs=(release_before_durable gate_ignored outbox_entry_dropped timer_not_rearmed second_result_accepted
   flush_skipped watermark_frozen tail_not_copied tail_not_cut failed_flush_retried
   segment_named_early truncation_undetected trim_unsynced refused_append_ignored pause_forgotten
-  late_completion_accepted)
+  late_completion_accepted incarnation_ignored handover_unannounced lost_code_kept)
 [[ $# -eq 0 ]] || bugs=("$@")
 
 # As quick to build as it can be: seeds are short.

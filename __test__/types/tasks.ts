@@ -1,5 +1,5 @@
 /** What the compiler must infer of tasks, and what it must refuse. Compiled, never run. */
-import { onFailure, open, task, TaskError, type TaskHandle } from 'fusee';
+import { onFailure, open, task, TaskError, workflow, type TaskHandle, type TaskRef } from 'fusee';
 
 const is =
   <T>() =>
@@ -22,6 +22,21 @@ export async function usage(): Promise<void> {
   is<TaskHandle<{ bytes: number }>>()(engine.handle(resize, 't-1'));
   is<boolean>()((await engine.queue('default').stats()).paused);
 
+  workflow('resizes', async (ctx, path: string) => {
+    is<number>()((await ctx.run(resize, { path })).bytes);
+    is<number>()(await ctx.run(nothing, undefined, { onParentClose: 'abandon', priority: 'low' }));
+    const ref = await ctx.enqueue(resize, { path }, { key: path });
+    is<TaskRef<{ bytes: number }>>()(ref);
+    await ctx.enqueue(nothing, undefined, { after: [ref, onFailure(ref)] });
+    is<number>()((await ref.result()).bytes);
+    // @ts-expect-error: the input has another type
+    await ctx.run(resize, { path: 1 });
+    // @ts-expect-error: a task is not terminated
+    await ctx.run(nothing, undefined, { onParentClose: 'terminate' });
+    // @ts-expect-error: an enqueued task is nobody's child
+    await ctx.enqueue(nothing, undefined, { onParentClose: 'cancel' });
+  });
+
   // @ts-expect-error: the input has another type
   await engine.enqueue(resize, { path: 1 });
   // @ts-expect-error: a task with an input needs one
@@ -30,6 +45,25 @@ export async function usage(): Promise<void> {
   await engine.enqueue(nothing, undefined, { priority: 'urgent' });
   // @ts-expect-error: a task is not paused
   task('paused', () => 1, { retry: { onExhausted: 'pause' } });
+
+  await open('./data', {
+    tasks: [resize, nothing],
+    schedules: {
+      nightly: { cron: '0 3 * * *', timezone: 'Europe/Berlin', run: resize, input: { path: 'a' }, overlap: 'queue' },
+      often: { every: '5m', run: nothing, options: { priority: 'low', expires: '1m' } },
+    },
+  });
+  // @ts-expect-error: the input is missing
+  await open('./data', { schedules: { bad: { cron: '@daily', run: resize } } });
+  // @ts-expect-error: the input has another type
+  await open('./data', { schedules: { bad: { cron: '@daily', run: resize, input: { path: 1 } } } });
+  await engine.schedules.upsert('s', { every: '1h', run: resize, input: { path: 'a' } });
+  // @ts-expect-error: the schedule gives the key
+  await engine.schedules.upsert('s', { every: '1h', run: nothing, options: { key: 'k' } });
+  is<Date[]>()(await engine.schedules.preview({ cron: '@daily' }, 3));
+  is<TaskHandle[]>()(await engine.schedules.backfill('s', { from: 0, to: new Date() }));
+  const [row] = await engine.schedules.list();
+  is<Date | undefined>()(row?.nextAt);
 
   const error: unknown = undefined;
   if (TaskError.is(error)) is<string>()(error.status);

@@ -100,6 +100,12 @@ export const checkout = workflow('checkout', async (ctx, order: Order) => {
   is<boolean | 'late'>()(await ctx.waitFor(review, { timeout: '1d', orElse: 'late' }));
   is<boolean | undefined>()(await ctx.waitFor(review, { timeout: '1d' }));
   is<void>()(await ctx.waitFor(ping));
+  const approval = ctx.awakeable<{ by: string }>({ timeout: '7d' });
+  is<string>()(approval.token);
+  is<{ by: string }>()(await approval.promise);
+  is<Promise<unknown>>()(ctx.awakeable().promise);
+  // @ts-expect-error -- a duration
+  ctx.awakeable({ timeout: true });
   is<{ qty: number }>()(await ctx.waitFor(sized));
   for await (const v of ctx.signals(review)) {
     is<boolean>()(v);
@@ -210,6 +216,10 @@ export async function use(): Promise<void> {
   });
   is<WorkflowHandle<string>>()(joined.handle);
   is<number>()(await joined.answer);
+  is<boolean>()(await engine.complete('token', { by: 'ann' }, { actor: 'me' }));
+  is<boolean>()(await engine.fail('token', new Error('no')));
+  // @ts-expect-error -- an error is needed
+  await engine.fail('token');
   await run.cancel('why', { actor: 'me' });
   await run.terminate();
   await run.pause({ actor: 'me' });

@@ -1,14 +1,17 @@
 // 500 workflows of 5 steps on 1, 2 and 4 workers: steps of 50 µs of work, steps that only journal, children on other
-// shards; records a flush, and signals acknowledged.
+// shards; records a flush; signals to runs of the same and of another worker; the loss of a worker under load.
 
 import { performance } from 'node:perf_hooks';
-import { awaiting, burn, go, journal, messages } from '../threads-definitions.mjs';
+import { awaiting, burn, deadly, go, journal, messages, signaller } from '../threads-definitions.mjs';
 import { median } from '../statistics.mjs';
 import { pool } from '../pool.mjs';
 
 const WORKFLOWS = 500;
 const STEPS = 5;
 const WORKERS = [1, 2, 4];
+const SIGNALS = 60;
+/** Runs that wait when a worker is lost. */
+const WAITING = 200;
 const module = new URL('../threads-definitions.mjs', import.meta.url);
 
 export const title = `${WORKFLOWS} workflows of ${STEPS} steps on ${WORKERS.join(', ')} workers, steps/s`;
@@ -17,9 +20,10 @@ export async function measure({ open, floor, scale }) {
   const rounds = scale(3);
   const figures = { n: rounds * WORKFLOWS * STEPS };
   for (const count of WORKERS) {
-    const engine = await open({ workers: { count, module } });
+    const died = new Float64Array(new SharedArrayBuffer(8));
+    const engine = await open({ workers: { count, module, workerData: { died } } });
     await burst(engine, journal);
-    const rates = { burn: [], journal: [], messages: [], records: [], signals: [] };
+    const rates = { burn: [], journal: [], messages: [], records: [], same: [], other: [], heal: [] };
     for (let round = 0; round < rounds; round += 1) {
       await floor.measure();
       rates.burn.push(await burst(engine, burn));
@@ -29,14 +33,20 @@ export async function measure({ open, floor, scale }) {
       const flushes = after['log.flushes'] - before['log.flushes'];
       rates.records.push((after['log.last_lsn'] - before['log.last_lsn']) / flushes);
       rates.messages.push(await burst(engine, messages));
-      rates.signals.push(await signalled(engine));
+      const { same, other } = await signalled(engine);
+      rates.same.push(...same);
+      rates.other.push(...other);
     }
-    await engine.close();
     figures[`burn_${count}_steps_per_s`] = median(rates.burn);
     figures[`journal_${count}_steps_per_s`] = median(rates.journal);
     figures[`journal_${count}_records_per_flush`] = median(rates.records);
     figures[`messages_${count}_children_per_s`] = median(rates.messages);
-    figures[`signal_${count}_us`] = median(rates.signals);
+    figures[`signal_same_${count}_us`] = median(rates.same);
+    if (count > 1) {
+      figures[`signal_other_${count}_us`] = median(rates.other);
+      figures[`heal_${count}_ms`] = await healed(engine, died);
+    }
+    await engine.close();
   }
   return figures;
 }
@@ -47,22 +57,42 @@ async function burst(engine, definition) {
   return (WORKFLOWS * STEPS * 1000) / (performance.now() - begin);
 }
 
-/** Time until a signal is acknowledged, one at a time. */
+/** Times until signals from a worker are acknowledged, to runs of that worker and of others. */
 async function signalled(engine) {
-  const times = [];
-  for (let k = 0; k < 50; k += 1) {
-    const run = await engine.start(awaiting);
-    const begin = performance.now();
-    await run.signal(go);
-    times.push((performance.now() - begin) * 1000);
-    await run.result();
-  }
-  return median(times);
+  const runs = await Promise.all(Array.from({ length: SIGNALS }, () => engine.start(awaiting)));
+  const ids = runs.map((run) => run.id);
+  const { thread, times } = await engine.execute(signaller, ids);
+  const threads = await Promise.all(runs.map((run) => run.result()));
+  const of = (isSame) => times.filter((_, index) => (threads[index] === thread) === isSame);
+  return { same: of(true), other: of(false) };
+}
+
+/** Time from the death of a worker under load until all runs that waited, its own too, have gone on and ended. */
+async function healed(engine, died) {
+  const runs = await Promise.all(Array.from({ length: WAITING }, () => engine.start(awaiting)));
+  const load = pool(WORKFLOWS, 50, () => engine.execute(journal));
+  const lost = new Promise((resolve) => engine.once('workerLost', resolve));
+  const dying = engine.execute(deadly);
+  await lost;
+  await Promise.all(runs.map((run) => run.signal(go)));
+  await Promise.all(runs.map((run) => run.result()));
+  await dying;
+  const ms = performance.timeOrigin + performance.now() - died[0];
+  await load;
+  return ms;
 }
 
 export function judge(result) {
   return [
     ['2 workers over 1, 50 µs of work a step', result.burn_2_steps_per_s / result.burn_1_steps_per_s, 1.8, 'at least'],
     ['2 workers over 1, journal only', result.journal_2_steps_per_s / result.journal_1_steps_per_s, 1.3, 'at least'],
+    [
+      '2 workers over 1, records a flush',
+      result.journal_2_records_per_flush / result.journal_1_records_per_flush,
+      1,
+      'at least',
+    ],
+    ['a signal to another worker, µs', result.signal_other_2_us, 1.3 * result.signal_same_2_us + 20],
+    ['a lost worker, ms with its replay', result.heal_2_ms, 100],
   ];
 }

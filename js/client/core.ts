@@ -18,6 +18,7 @@ import { inRoot } from '../worker/contexts.js';
 import { watchDevelopment } from '../worker/development.js';
 import type { Logger } from '../worker/host.js';
 import { TaskBodies } from '../scheduler/bodies.js';
+import { readScheduleNotice, warningOf } from '../scheduler/schedules.js';
 import type { TaskSettings } from '../scheduler/settings.js';
 import { Pump, type PumpOwner } from '../worker/pump.js';
 import type { WorkflowCode } from '../workflow/run.js';
@@ -34,6 +35,8 @@ export interface CoreSettings {
   readonly dir: string | null;
   readonly definitions: ReadonlyMap<string, WorkflowCode>;
   readonly tasks: TaskSettings;
+  /** The schedules that code declares, packed. */
+  readonly schedules: string;
   readonly shards: number;
   readonly flush: NativeOptions['flush'];
   readonly payloadBytesMax: number;
@@ -72,6 +75,7 @@ const TASK_ABORT = 16;
 const TASK_NOTICE = 17;
 /** What a notice about tasks is, where it is no end. */
 const TASK_WARNING = 2;
+const SCHEDULE = 3;
 /** Shards of a new directory, if the options do not say. */
 const SHARDS = 8;
 /** Bytes of an encoded value, if the options do not say. */
@@ -114,6 +118,7 @@ export class EngineCore implements PumpOwner {
       mocks: this.taskMocks,
       nowMs: () => this.nowMs(),
       encode: (value, what) => this.encode(value, what),
+      queueRetry: (queue) => settings.tasks.queues.get(queue)?.retry,
       wakeLater: () => this.pump.wakeLater(),
       taskInfo: (number) => this.native.taskInfo(number),
       taskParents: (number) => this.native.taskParents(number),
@@ -124,6 +129,7 @@ export class EngineCore implements PumpOwner {
       this.native,
       {
         definitions,
+        tasks: settings.tasks,
         logger: settings.logger,
         isDev: settings.isDev,
         payloadBytesMax: settings.payloadBytesMax,
@@ -241,6 +247,7 @@ export class EngineCore implements PumpOwner {
     if (kind === TASK) return this.taskBodies.start(a, b, text);
     if (kind === TASK_ABORT) return this.taskBodies.abort(a, b, text);
     if (kind === TASK_NOTICE) {
+      if (a === SCHEDULE) return this.scheduleNotice(text);
       if (a === TASK_WARNING) this.warn('TASKS', text);
       return a === TASK_WARNING;
     }
@@ -299,7 +306,8 @@ export class EngineCore implements PumpOwner {
     host.isShuttingDown = true;
     host.bodies.hold();
     this.taskBodies.hold();
-    if (this.failure === undefined) this.native.drainTasks();
+    // The scheduler is the whole group's, and goes on when one worker closes.
+    if (this.failure === undefined && this.settings.group?.kind !== 'part') this.native.drainTasks();
     try {
       await this.bodiesEnded(graceMs);
       this.pump.abortBodies(new ClosedError('the engine is closing'));
@@ -363,6 +371,13 @@ export class EngineCore implements PumpOwner {
     );
   }
 
+  private scheduleNotice(text: string): boolean {
+    const notice = readScheduleNotice(text);
+    const warning = warningOf(notice);
+    if (warning !== undefined) this.warn('SCHEDULE', warning);
+    return this.listeners.emit('schedule', { ...notice, time: new Date(this.nowMs()) }) || warning !== undefined;
+  }
+
   private notice(what: number, text: string): boolean {
     const [id, runId, definition, status, ...rest] = text.split('\u001f') as [string, string, string, string];
     const payload = (rest as string[]).join('\u001f');
@@ -411,7 +426,7 @@ function openEngine(settings: CoreSettings, notify: () => void): NativeEngine {
     maxJournalRecords: settings.journalRecordsMax,
     maxJournalBytes: settings.journalBytesMax,
     maxRuns: settings.runsMax,
-    tasks: settings.tasks.packed,
+    tasks: settings.tasks.packed + settings.schedules,
   };
   try {
     return group?.kind === 'part'

@@ -1,6 +1,7 @@
 /**
  * The engine as users have it: arguments read and checked, answers shaped.
  */
+import { completeAwakeable, type CompleteOptions } from './awakeables.js';
 import { asWorkflow, isWorkflow } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
 import { knownOptions, oneLine } from '../options.js';
@@ -28,6 +29,7 @@ import {
   type ManyOptions,
   type TaskFilter,
 } from './tasks.js';
+import { ScheduleControl } from './schedules.js';
 import { checkId, readStart, requestResult, requestStart, type StartOptions } from './starting.js';
 
 const FILTER_OPTIONS = ['type', 'status', 'paused', 'stuck', 'idPrefix', 'startedAfter', 'startedBefore'];
@@ -80,6 +82,16 @@ export class Engine {
     return { handle: new WorkflowHandle(this.core, start.id, runId), answer };
   }
 
+  /** Settles an awakeable. @returns whether this was what settled it */
+  complete(token: string, value?: unknown, options?: CompleteOptions): Promise<boolean> {
+    return completeAwakeable(this.core, token, { ok: value }, options, 'engine.complete');
+  }
+
+  /** Rejects an awakeable. @returns whether this was what settled it */
+  fail(token: string, error: unknown, options?: CompleteOptions): Promise<boolean> {
+    return completeAwakeable(this.core, token, { failure: error }, options, 'engine.fail');
+  }
+
   /** A run, by id. Does not look whether it exists. */
   handle(definition: TaskDefinition, key: string): TaskHandle;
   handle(definition: unknown, id?: unknown, options?: { runId?: string }): WorkflowHandle;
@@ -106,6 +118,11 @@ export class Engine {
   /** One queue. */
   queue(name: string): QueueControl {
     return new QueueControl(this.core, name);
+  }
+
+  /** Schedules. */
+  get schedules(): ScheduleControl {
+    return new ScheduleControl(this.core);
   }
 
   /** Makes or changes a limit. Resolved: durable. */

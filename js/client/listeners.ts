@@ -12,6 +12,7 @@ export const EVENT_NAMES = [
   'timedOut',
   'continuedAsNew',
   'stuck',
+  'schedule',
   'warning',
   'workerLost',
   'workerBlocked',

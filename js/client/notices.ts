@@ -23,6 +23,7 @@ export function noticeOf(name: EventName, base: object, payload: string): object
     }
     case 'timedOut':
     case 'continuedAsNew':
+    case 'schedule':
     case 'warning':
     case 'workerLost':
     case 'workerBlocked':

@@ -2,9 +2,11 @@
  * The options of `open`, read and checked.
  */
 import * as path from 'node:path';
+import { encode } from '../codec.js';
 import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
 import { primitives } from '../native.js';
 import { knownOptions, shown } from '../options.js';
+import { packDeclared } from '../scheduler/schedules.js';
 import { readTasks, type GivenTasks } from '../scheduler/settings.js';
 import type { Logger } from '../worker/host.js';
 import type { WorkflowCode } from '../workflow/run.js';
@@ -14,6 +16,7 @@ import { readWorkerOptions } from '../threads/options.js';
 
 /** Options of `open`. */
 export interface OpenOptions extends GivenTasks {
+  readonly schedules?: unknown;
   readonly dir?: string;
   readonly workflows?: readonly unknown[];
   readonly shards?: number;
@@ -33,6 +36,7 @@ const OPTIONS = [
   'tasks',
   'queues',
   'limits',
+  'schedules',
   'shards',
   'flush',
   'payloadBytesMax',
@@ -49,7 +53,12 @@ const MEMORY = ':memory:';
 const chance = Math.random;
 
 /** @param verb as messages name it @throws TypeError, RangeError */
-export function readOptions(directory: unknown, options: OpenOptions, verb: string): CoreSettings {
+export function readOptions(
+  directory: unknown,
+  options: OpenOptions,
+  verb: string,
+  random: () => number = chance,
+): CoreSettings {
   knownOptions(options, OPTIONS, verb);
   const dir = directory ?? options.dir;
   if (typeof dir !== 'string' || dir === '') {
@@ -60,10 +69,12 @@ export function readOptions(directory: unknown, options: OpenOptions, verb: stri
   for (const level of LEVELS) {
     if (typeof logger[level] !== 'function') throw new TypeError(`the logger has no function '${level}'`);
   }
+  const tasks = readTasks(options, random);
   return {
     dir: dir === MEMORY ? null : path.resolve(dir),
     definitions: readDefinitions(options.workflows ?? []),
-    tasks: readTasks(options, chance),
+    tasks,
+    schedules: packDeclared(options.schedules, tasks, encoded),
     shards: wholeNumber(options.shards, 'shards', 0),
     flush,
     payloadBytesMax: wholeNumber(options.payloadBytesMax, 'payloadBytesMax', PAYLOAD_BYTES_MAX),
@@ -73,9 +84,17 @@ export function readOptions(directory: unknown, options: OpenOptions, verb: stri
     isDev: options.dev ?? primitives().process.env['NODE_ENV'] !== 'production',
     logger,
     virtualNowMs: null,
-    random: chance,
+    random,
     group: readWorkers(options),
   };
+}
+
+function encoded(value: unknown, what: string): string {
+  try {
+    return encode(value);
+  } catch (error) {
+    throw new TypeError(`${what} cannot be recorded: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 function readWorkers({ workers, workflows }: OpenOptions): CoreSettings['group'] {
@@ -88,7 +107,8 @@ function readWorkers({ workers, workflows }: OpenOptions): CoreSettings['group']
   return { kind: 'client', workers: readWorkerOptions(workers) };
 }
 
-function readDefinitions(workflows: unknown): ReadonlyMap<string, WorkflowCode> {
+/** Definitions by name, all versions of one together. @throws TypeError */
+export function readDefinitions(workflows: unknown): ReadonlyMap<string, WorkflowCode> {
   if (!Array.isArray(workflows)) throw new TypeError('workflows must be an array of what workflow() returned');
   const byName = new Map<string, Map<number, WorkflowDefinition>>();
   workflows.forEach((definition: unknown, index) => {

@@ -151,7 +151,8 @@ function submit(
   );
 }
 
-function readAdmitted(core: EngineCore, row: string, key: string | undefined): Admitted {
+/** Reads what became of a submission. */
+export function readAdmitted(core: EngineCore, row: string, key: string | undefined): Admitted {
   const [what, number, message = '', queue = '', more = ''] = row.split(FIELD) as [string, string, ...string[]];
   if (what !== 'r') return new TaskHandle(core, `t-${number}`, key, what !== 'n');
   if (number === 'QUEUE_FULL') return new QueueFullError(message, { queue, maxPending: Number(more) });

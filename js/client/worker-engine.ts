@@ -2,7 +2,7 @@
  * The engine of a worker of a group: it runs the code of some shards, and its calls reach the runs of all.
  */
 import { primitives } from '../native.js';
-import { readTasks } from '../scheduler/settings.js';
+import type { TaskDefinition } from '../scheduler/definition.js';
 import type { JoinSettings } from '../threads/messages.js';
 import type { Logger } from '../worker/host.js';
 import type { WorkflowCode } from '../workflow/run.js';
@@ -14,6 +14,7 @@ export class WorkerEngine extends Engine {
   constructor(
     join: JoinSettings,
     definitions: ReadonlyMap<string, WorkflowCode>,
+    tasks: ReadonlyMap<string, TaskDefinition>,
     logger: Logger,
     onCaughtUp: (stuck: number, unregistered: readonly string[]) => void,
   ) {
@@ -31,7 +32,14 @@ export class WorkerEngine extends Engine {
       logger,
       virtualNowMs: null,
       random: Math.random.bind(primitives()),
-      tasks: readTasks({}, Math.random),
+      tasks: {
+        // The opener runs them; here they are asked for. One that it does not run would wait for ever.
+        definitions: new Map([...tasks].filter(([name]) => join.tasks.includes(name))),
+        queues: new Map(),
+        rates: join.taskRates,
+        packed: '',
+      },
+      schedules: '',
       group: { kind: 'part', group, part, onCaughtUp },
     });
   }

@@ -9,6 +9,7 @@ import { afterFailure, FINAL } from '../worker/retry.js';
 import { inRoot } from '../worker/contexts.js';
 import { TaskContext, Postponed, type TaskContextOwner } from './context.js';
 import { TASK_RETRY, type TaskDefinition } from './definition.js';
+import type { RetryPolicy } from '../workflow/step-options.js';
 import { FIELD, ROW } from './packing.js';
 
 /** What bodies of tasks need of the engine. */
@@ -21,6 +22,8 @@ export interface TaskBodyOwner extends TaskContextOwner {
   readonly definitions: ReadonlyMap<string, TaskDefinition>;
   readonly mocks: ReadonlyMap<string, (input: unknown) => unknown>;
   encode(value: unknown, what: string): string;
+  /** What the queue of that name says of retries. */
+  queueRetry(queue: string): RetryPolicy | undefined;
   /** Outcomes wait to be recorded. */
   wakeLater(): void;
 }
@@ -141,7 +144,7 @@ export class TaskBodies {
       this.end(lease, 'w', error.untilMs, '');
       return;
     }
-    const policy = context.definition.policy.retry ?? TASK_RETRY;
+    const policy = context.definition.policy.retry ?? this.owner.queueRetry(context.queue) ?? TASK_RETRY;
     let waitMs: number;
     try {
       // The policy's count and wait are the engine's to judge; here it is whether the error may be tried again.

@@ -57,6 +57,11 @@ export class TaskContext {
     return this.#definition;
   }
 
+  /** The queue that the task is in. @internal */
+  get queue(): string {
+    return readTaskRow(this.#owner.taskInfo(this.#number)).queue;
+  }
+
   /** The same for all attempts, over crashes. */
   get idempotencyKey(): string {
     return this.#owner.taskKey(this.#number);

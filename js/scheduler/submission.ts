@@ -4,6 +4,7 @@
 import { toMs, toTimeMs } from '../duration.js';
 import { checkText, knownOptions, shown } from '../options.js';
 import { lengthMs, readLimits, readPriority, readRetry, type LimitUse, type TaskDefinition } from './definition.js';
+import type { RetryPolicy } from '../workflow/step-options.js';
 import { FIELD, packRetry, PART } from './packing.js';
 import { fromNow, type TaskSettings } from './settings.js';
 
@@ -19,7 +20,8 @@ export interface Edge {
   readonly on: 'success' | 'complete' | 'failure';
 }
 
-const OPTIONS = [
+/** What `enqueue` can be told. */
+export const ENQUEUE_OPTIONS = [
   'queue',
   'priority',
   'delay',
@@ -66,11 +68,12 @@ export function packSubmission(
   input: unknown,
   payload: string,
   options: EnqueueOptions | undefined,
-  settings: TaskSettings,
+  settings: Pick<TaskSettings, 'rates'>,
   nowMs: number,
+  verb = 'engine.enqueue',
 ): string {
   const { policy } = definition;
-  if (options !== undefined) knownOptions(options, OPTIONS, 'engine.enqueue');
+  if (options !== undefined) knownOptions(options, ENQUEUE_OPTIONS, verb);
   const given = options ?? {};
   const queue = given['queue'] ?? policy.queue;
   checkText(queue, 'queue');
@@ -80,7 +83,7 @@ export function packSubmission(
   };
   const priority = given['priority'] === undefined ? policy.priority : readPriority(given['priority']);
   if (priority !== 2) add('p', priority);
-  const retry = given['retry'] === undefined ? policy.retry : readRetry(given['retry']);
+  const retry = given['retry'] === undefined ? policy.retry : readOwnRetry(given['retry'], verb);
   if (retry !== undefined) add('R', packRetry(retry));
   const timeoutMs = given['timeout'] === undefined ? policy.timeoutMs : lengthMs(given['timeout']);
   if (timeoutMs !== undefined) add('T', timeoutMs);
@@ -91,6 +94,17 @@ export function packSubmission(
   for (const use of policy.limits) add('l', packUse(use, input));
   if (options !== undefined) packOptions(given, add, nowMs);
   return row;
+}
+
+/** What is recorded with a task is numbers: what only code can decide is the definition's or the queue's. */
+function readOwnRetry(given: unknown, verb: string): RetryPolicy | undefined {
+  const retry = readRetry(given);
+  if (retry?.shouldRetry !== undefined || (retry?.nonRetryable.length ?? 0) > 0) {
+    throw new TypeError(
+      `retry of ${verb} has numbers only: give shouldRetry and nonRetryable to task(), or to the retry of its queue`,
+    );
+  }
+  return retry;
 }
 
 function packUse({ name, amount, key }: LimitUse, input: unknown): string {

@@ -9,7 +9,6 @@ import { StorageError } from '../errors.js';
 import { knownOptions } from '../options.js';
 import { replayEnds } from './replay-ends.js';
 import { isTask } from '../scheduler/definition.js';
-import { readTasks } from '../scheduler/settings.js';
 import { RandomStream } from '../workflow/random.js';
 
 /** Options of {@link testEngine}. */
@@ -27,6 +26,7 @@ const OPTIONS = [
   'tasks',
   'queues',
   'limits',
+  'schedules',
   'payloadBytesMax',
   'journalRecordsMax',
   'journalBytesMax',
@@ -69,10 +69,8 @@ export class TestEngine extends Engine {
     const chance = new RandomStream(`test:${seed}`);
     const firstMs = now === undefined ? FIRST_TIME_MS : toTimeMs(now);
     super({
-      ...readOptions(':memory:', rest, 'testEngine'),
-      tasks: readTasks(rest, () => chance.nextNumber()),
+      ...readOptions(':memory:', rest, 'testEngine', () => chance.nextNumber()),
       virtualNowMs: firstMs,
-      random: () => chance.nextNumber(),
     });
     this.firstMs = firstMs;
     this.core.restWatchers.add(() => this.watchStandstill());

@@ -8,8 +8,10 @@ import threads from 'node:worker_threads';
 import { encodeFailure } from '../codec.js';
 import { WorkerEngine } from '../client/worker-engine.js';
 import type { Logger } from '../worker/host.js';
-import type { WorkflowDefinition } from '../definitions.js';
+import { readDefinitions } from '../client/options.js';
+import type { WorkflowCode } from '../workflow/run.js';
 import { becomeThreadOfGroup, type Boot, type FromWorker, type ThreadOfGroup, type ToWorker } from './messages.js';
+import type { TaskDefinition } from '../scheduler/definition.js';
 import { fingerprints, loadDefinitions } from './module.js';
 
 const { fusee, workerData } = threads.workerData as Boot;
@@ -38,12 +40,12 @@ function loggerOf(): Logger {
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-function serve(definitions: ReadonlyMap<string, WorkflowDefinition>): void {
+function serve(definitions: ReadonlyMap<string, WorkflowCode>, tasks: ReadonlyMap<string, TaskDefinition>): void {
   let engine: WorkerEngine | undefined;
   const handle = async (message: ToWorker): Promise<void> => {
     switch (message.kind) {
       case 'join':
-        engine = new WorkerEngine(message.settings, definitions, loggerOf(), (stuck, unregistered) =>
+        engine = new WorkerEngine(message.settings, definitions, tasks, loggerOf(), (stuck, unregistered) =>
           tell({ kind: 'caughtUp', stuck, unregistered }),
         );
         thread.engine = engine;
@@ -61,10 +63,10 @@ function serve(definitions: ReadonlyMap<string, WorkflowDefinition>): void {
   });
 }
 
-loadDefinitions(moduleUrl).then(
-  (definitions) => {
-    serve(definitions);
-    tell({ kind: 'loaded', definitions: fingerprints(definitions) });
-  },
-  (error: unknown) => tell({ kind: 'failed', error: encodeFailure(error) }),
-);
+async function load(): Promise<void> {
+  const { workflows, tasks } = await loadDefinitions(moduleUrl);
+  serve(readDefinitions(workflows), tasks);
+  tell({ kind: 'loaded', definitions: fingerprints(workflows) });
+}
+
+load().catch((error: unknown) => tell({ kind: 'failed', error: encodeFailure(error) }));

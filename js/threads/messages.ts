@@ -28,6 +28,10 @@ export interface JoinSettings {
   readonly part: number;
   readonly payloadBytesMax: number;
   readonly isDev: boolean;
+  /** Names of the tasks that the opener runs. */
+  readonly tasks: readonly string[];
+  /** Queues whose starts are limited, by the limit that does it. */
+  readonly taskRates: ReadonlyMap<string, string>;
 }
 
 /** From the opener to a worker. */

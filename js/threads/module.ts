@@ -3,44 +3,46 @@
  */
 import { createHash } from 'node:crypto';
 import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
+import { isTask, type TaskDefinition } from '../scheduler/definition.js';
 import type { Found } from './messages.js';
 
-/** Loads a module, whatever its kind. @throws what it throws; TypeError where it exports no definition */
-export async function loadDefinitions(url: string): Promise<ReadonlyMap<string, WorkflowDefinition>> {
-  const found = definitionsIn((await import(url)) as object);
-  if (found.size === 0) {
+/** What a module is to run. */
+export interface Definitions {
+  readonly workflows: readonly WorkflowDefinition[];
+  /** By name: for workflows that ask for them. */
+  readonly tasks: ReadonlyMap<string, TaskDefinition>;
+}
+
+/** Loads a module, whatever its kind. @throws what it throws; TypeError where it exports no workflow */
+export async function loadDefinitions(url: string): Promise<Definitions> {
+  const values = exportedBy((await import(url)) as object);
+  const workflows = values.filter(isWorkflow);
+  if (workflows.length === 0) {
     throw new TypeError(
       `the module ${url} exports no definition: export what workflow() returns, or name another module in workers.module`,
     );
   }
-  return found;
+  return { workflows, tasks: new Map(values.filter(isTask).map((task) => [task.name, task])) };
 }
 
-/** Every exported definition; those of a default export too, as modules of CommonJS have it. */
-function definitionsIn(exported: object): ReadonlyMap<string, WorkflowDefinition> {
-  const found = new Map<string, WorkflowDefinition>();
-  const add = (value: unknown): void => {
-    if (!isWorkflow(value)) return;
-    const before = found.get(value.name);
-    if (before !== undefined && before !== value) {
-      throw new TypeError(`the module of the workers exports two workflows named '${value.name}'`);
-    }
-    found.set(value.name, value);
-  };
-  for (const value of Object.values(exported)) add(value);
-  const byDefault = (exported as { default?: unknown }).default;
-  if (typeof byDefault === 'object' && byDefault !== null && !isWorkflow(byDefault)) {
-    for (const value of Object.values(byDefault)) add(value);
-  }
-  return found;
+/** Every exported value, once; those of a default export too, as modules of CommonJS have it. */
+function exportedBy(module: object): readonly unknown[] {
+  const byDefault = (module as { default?: unknown }).default;
+  const more = typeof byDefault === 'object' && byDefault !== null ? byDefault : {};
+  return [...new Set<unknown>([module, more].flatMap((of) => Object.values(of) as unknown[]))];
 }
 
-/** What tells one definition from another of its name. */
-export function fingerprints(definitions: ReadonlyMap<string, WorkflowDefinition>): Found[] {
-  const found = [...definitions.values()].map(({ name, handler, options }) => {
+/** What tells the code of a name from other code of that name: all its versions. */
+export function fingerprints(definitions: readonly WorkflowDefinition[]): Found[] {
+  const texts = new Map<string, string[]>();
+  for (const { name, handler, options } of definitions) {
     const { version = 1, timeout } = options;
     const text = `${version}\n${JSON.stringify(timeout) ?? ''}\n${handler.toString()}`;
-    return { name, fingerprint: createHash('sha256').update(text).digest('hex') };
+    texts.set(name, [...(texts.get(name) ?? []), text]);
+  }
+  const found = [...texts].map(([name, versions]) => {
+    const fingerprint = createHash('sha256').update(JSON.stringify(versions.sort())).digest('hex');
+    return { name, fingerprint };
   });
   return found.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }

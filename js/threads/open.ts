@@ -20,7 +20,13 @@ class GroupEngine extends Engine {
     const { core } = this;
     const { native, primitives } = core;
     native.watchParts(workers.blockedAfterMs);
-    const join = { group: native.publish(), payloadBytesMax: settings.payloadBytesMax, isDev: settings.isDev };
+    const join = {
+      group: native.publish(),
+      payloadBytesMax: settings.payloadBytesMax,
+      isDev: settings.isDev,
+      tasks: [...settings.tasks.definitions.keys()],
+      taskRates: settings.tasks.rates,
+    };
     this.pool = new Pool(workers, native.workers(), join, {
       primitives,
       logger: settings.logger,

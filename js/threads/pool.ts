@@ -2,7 +2,13 @@
  * The workers of a group, seen from the thread that opened it: started, compared, watched, replaced, closed.
  */
 import * as path from 'node:path';
-import { MessageChannel, Worker, type MessagePort, type ResourceLimits } from 'node:worker_threads';
+import {
+  MessageChannel,
+  receiveMessageOnPort,
+  Worker,
+  type MessagePort,
+  type ResourceLimits,
+} from 'node:worker_threads';
 import { decodeFailure } from '../codec.js';
 import { ClosedError } from '../errors.js';
 import type { Logger } from '../worker/host.js';
@@ -65,6 +71,24 @@ interface Member {
   deaths: number;
   error: unknown;
   timer: unknown;
+}
+
+/** @throws TypeError: what the application gives to its threads cannot be copied to them */
+function startThread(settings: WorkerSettings, boot: Boot, port: MessagePort): Worker {
+  const { execArgv, resourceLimits } = settings;
+  try {
+    return new Worker(path.join(__dirname, 'bootstrap.js'), {
+      workerData: boot,
+      transferList: [port],
+      name: `fusee-${boot.fusee.part}`,
+      ...(execArgv === undefined ? {} : { execArgv: [...execArgv] }),
+      ...(resourceLimits === undefined ? {} : { resourceLimits }),
+    });
+  } catch (error) {
+    if ((error as { name?: unknown }).name !== 'DataCloneError') throw error;
+    const why = (error as { message: string }).message;
+    throw new TypeError(`workers.workerData cannot be copied to a thread: ${why}`, { cause: error });
+  }
 }
 
 /** The workers. */
@@ -150,22 +174,16 @@ export class Pool {
       workerData: settings.workerData,
     };
     return new Promise<void>((resolve, reject) => {
-      const worker = new Worker(path.join(__dirname, 'bootstrap.js'), {
-        workerData: boot,
-        transferList: [port2],
-        name: `fusee-${member.part}`,
-        ...(settings.execArgv === undefined ? {} : { execArgv: [...settings.execArgv] }),
-        ...(settings.resourceLimits === undefined ? {} : { resourceLimits: settings.resourceLimits }),
-      });
+      const worker = startThread(settings, boot, port2);
       member.worker = worker;
       member.port = port;
       member.error = undefined;
       member.incarnation = 0;
       member.bornMs = owner.primitives.monotonicMs();
-      port.on('message', (message: FromWorker) => {
-        if (member.worker !== worker) return;
-        this.handle(member, message, resolve, reject);
-      });
+      const hear = (message: FromWorker): void => {
+        if (member.worker === worker) this.handle(member, message, resolve, reject);
+      };
+      port.on('message', hear);
       // The engine says whether the process stays alive.
       port.unref();
       worker.unref();
@@ -174,6 +192,10 @@ export class Pool {
         reject(this.failure(member, error));
       });
       worker.on('exit', (code) => {
+        // The end of a thread may be told before what it said last, which says why it ended.
+        for (let last = receiveMessageOnPort(port); last !== undefined; last = receiveMessageOnPort(port)) {
+          hear(last.message as FromWorker);
+        }
         reject(this.failure(member, member.error ?? new Error(`it ended with code ${code} before it had joined`)));
         this.handleExit(member, worker, code);
       });

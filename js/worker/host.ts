@@ -6,7 +6,9 @@
 import { decode, encode, encodeFailure } from '../codec.js';
 import { CancelledError, DeterminismError } from '../errors.js';
 import { Context } from '../workflow/context.js';
-import type { Host, LogLevel, StepScope, Verbs } from '../workflow/host.js';
+import { tasksForWorkflows } from '../scheduler/for-workflows.js';
+import type { TaskSettings } from '../scheduler/settings.js';
+import type { Host, LogLevel, StepScope, TaskHost, Verbs } from '../workflow/host.js';
 import type { StepOp } from '../workflow/operations.js';
 import { atPlace, placeOf } from '../workflow/place.js';
 import type { Run, WorkflowCode } from '../workflow/run.js';
@@ -35,6 +37,7 @@ export interface Logger {
 /** How runs are run here. */
 export interface HostSettings {
   readonly definitions: ReadonlyMap<string, WorkflowCode>;
+  readonly tasks: TaskSettings;
   readonly logger: Logger;
   readonly isDev: boolean;
   readonly payloadBytesMax: number;
@@ -67,6 +70,7 @@ export class WorkerHost implements Host, BodyOwner {
   asking: string | null = null;
   readonly isDev: boolean;
   readonly bodies: Bodies;
+  readonly tasks: TaskHost;
   readonly nowMs: () => number;
   readonly random: () => number;
   /** What runs in place of steps' functions: by workflow, by step. */
@@ -84,6 +88,7 @@ export class WorkerHost implements Host, BodyOwner {
     this.nowMs = settings.nowMs;
     this.random = settings.random;
     this.bodies = new Bodies(verbs, this);
+    this.tasks = tasksForWorkflows(settings.tasks, (value, what) => this.encode(value, what));
   }
 
   encode(value: unknown, what: string): string {

@@ -8,6 +8,7 @@ import { asWorkflow, queryName, signalName, updateName } from '../definitions.js
 import { toMs, toTimeMs } from '../duration.js';
 import { DeterminismError } from '../errors.js';
 import { checkText, knownOptions } from '../options.js';
+import { openAwakeable, type Awakeable } from './awakeables.js';
 import { ChildHandle, openChild } from './children.js';
 import { continuationOf } from './continuing.js';
 import { LATER, type LogLevel } from './host.js';
@@ -16,6 +17,7 @@ import { RandomStream } from './random.js';
 import type { Run } from './run.js';
 import { openScope, type ScopeHandle } from './scopes.js';
 import { followSignals, openWait, SignalIterator } from './signals.js';
+import { enqueueTask, isTaskCode, runTask, type TaskRef } from './tasks.js';
 import { StepNames } from './step-names.js';
 import { DEFAULT_POLICY, stepPolicy } from './step-options.js';
 import { enter, isOpen, never, refusalOf, refuse } from './turn.js';
@@ -98,6 +100,13 @@ export class Context {
     return new SignalIterator(this.#run, signalName(signal));
   }
 
+  awakeable(options?: { timeout?: unknown }): Awakeable {
+    const run = this.#run;
+    if (!enter(run, 'awakeable')) return { token: '', promise: never() };
+    knownOptions(options, ['timeout'], 'ctx.awakeable');
+    return openAwakeable(run, options?.timeout === undefined ? -1 : toMs(options.timeout));
+  }
+
   condition(predicate: () => boolean, options?: { timeout?: unknown }): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, 'condition')) return never();
@@ -151,7 +160,16 @@ export class Context {
     if (!enter(run, 'run')) return never();
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
+    if (isTaskCode(definition)) return runTask(run, definition, input, options);
     return openChild(run, 'run', definition, input, options)?.promise ?? never();
+  }
+
+  enqueue(task: unknown, input?: unknown, options?: object): Promise<TaskRef> {
+    const run = this.#run;
+    if (!enter(run, 'enqueue')) return never();
+    const refusal = refusalOf(run);
+    if (refusal !== null) return refuse(refusal);
+    return enqueueTask(run, task, input, options);
   }
 
   start(definition: unknown, input?: unknown, options?: object): Promise<ChildHandle> {

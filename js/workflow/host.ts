@@ -48,6 +48,10 @@ export const SEND_CANCEL = 1;
 export const SEND_WATCH = 2;
 /** To the child that the operation in the payload started. */
 export const SEND_CANCEL_CHILD = 3;
+/** To the task that the operation in the payload asked for. */
+export const SEND_CANCEL_ORDER = 4;
+export const SEND_CANCEL_TASK = 5;
+export const SEND_WATCH_TASK = 6;
 
 /** Flags of `openStep`. */
 export const STEP_READ_ONLY = 1;
@@ -75,6 +79,8 @@ export interface Verbs {
     input: string,
     timeoutMs: number,
   ): number;
+  /** Asks for a task. @param role what it is to the run @param row what {@link TaskHost.pack} made */
+  openTask(slot: number, seq: number, role: number, row: string): number;
   openSend(slot: number, seq: number, what: number, id: string, runId: string, name: string, payload: string): number;
   /** Id, run id, type, version, key root, start, parent's run, joined by U+001F; nothing once the run has gone. */
   identity(slot: number): string;
@@ -85,6 +91,16 @@ export interface Verbs {
   replaying(slot: number): number;
 }
 
+/** What a run needs of tasks. */
+export interface TaskHost {
+  /** Whether a task of this name was given to `open`. */
+  knows(name: string): boolean;
+  /** A submission for the crossing. @throws TypeError, RangeError on what cannot be meant */
+  pack(name: string, input: unknown, options: object, nowMs: number, verb: string): string;
+  /** What a task that was asked for gave. @throws TaskError, CancelledError, what it was refused for */
+  read(status: number, payload: string, name: string): unknown;
+}
+
 /** How a workflow's line is written. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
@@ -93,6 +109,7 @@ export interface Host {
   /** The run whose turn it is; `null` between turns. */
   current: Run | null;
   readonly verbs: Verbs;
+  readonly tasks: TaskHost;
   /** More checks, and places in the code. */
   readonly isDev: boolean;
   /** `true` once the engine takes nothing new. */

@@ -87,6 +87,11 @@ export class WaitOp extends Op {
   take(value: unknown): void {
     this.resolve(this.isIteration ? { value, done: false } : value);
   }
+
+  /** Its time is over. */
+  expire(): void {
+    this.resolve(this.orElse);
+  }
 }
 
 /** A wait until a predicate holds. */
@@ -112,6 +117,21 @@ export class EndOp extends Op {
     readonly id: string,
     /** It was started here, and is cancelled with what waits for it. */
     readonly isChild: boolean,
+  ) {
+    super(seq);
+  }
+}
+
+/** A task that was asked for, or is watched. */
+export class TaskOp extends Op {
+  constructor(
+    seq: number,
+    /** Name of the definition, or id of the task. */
+    readonly name: string,
+    /** Its end is waited for; else only that it exists. */
+    readonly isAwaited: boolean,
+    /** It was asked for here, and is cancelled with what waits for it. */
+    readonly isBound: boolean,
   ) {
     super(seq);
   }

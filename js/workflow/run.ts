@@ -34,10 +34,11 @@ import {
 } from './host.js';
 import { compensate, type Undo } from './compensation.js';
 import { Continuation } from './continuing.js';
-import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, WaitOp, type Op } from './operations.js';
+import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, TaskOp, WaitOp, type Op } from './operations.js';
 import { ReplayedResults } from './replayed-results.js';
 import { giveUp, type Scope, type Scopes } from './scopes.js';
 import type { StepNames } from './step-names.js';
+import { settleTask } from './tasks.js';
 import { deliverUpdate, type UpdateHandler } from './updates.js';
 
 /** What the function of a workflow is given to `workflow()` as. */
@@ -187,7 +188,7 @@ export class Run extends PendingOps {
       }
       case WAIT_TIMED_OUT: {
         const op = this.takePending(seq);
-        if (op instanceof WaitOp) op.resolve(op.orElse);
+        if (op instanceof WaitOp) op.expire();
         break;
       }
       case CONDITION_TIMED_OUT: {
@@ -201,6 +202,7 @@ export class Run extends PendingOps {
       case RUN_ENDED: {
         const op = this.takePending(seq);
         if (op instanceof EndOp) this.settleEnd(op, this.payload());
+        else if (op instanceof TaskOp) this.settleTask(op, this.payload());
         break;
       }
       case UPDATE:
@@ -331,6 +333,11 @@ export class Run extends PendingOps {
     const payload = text.slice(border + 1);
     if (status === COMPLETED) op.resolve(decode(payload));
     else op.reject(endError(op.id, status, payload));
+  }
+
+  private settleTask(op: TaskOp, text: string): void {
+    const border = text.indexOf('\u001f');
+    settleTask(this, op, Number(text.slice(0, border)), text.slice(border + 1));
   }
 
   private cancel(reason: string): void {

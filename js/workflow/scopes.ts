@@ -7,8 +7,8 @@
 import { CancelledError, TimeoutError } from '../errors.js';
 import { toMs } from '../duration.js';
 import { knownOptions } from '../options.js';
-import { SEND_CANCEL_CHILD } from './host.js';
-import { ConditionOp, EndOp, Op, StepOp } from './operations.js';
+import { SEND_CANCEL_CHILD, SEND_CANCEL_ORDER } from './host.js';
+import { ConditionOp, EndOp, Op, StepOp, TaskOp } from './operations.js';
 import type { Run } from './run.js';
 import { enter, isOpen, never, refuse } from './turn.js';
 
@@ -197,7 +197,18 @@ export function giveUp(run: Run, op: Op, error: Error): void {
   if (op instanceof StepOp) run.host.abandon(op, error);
   else if (op instanceof ConditionOp) run.dropCondition(op);
   else if (op instanceof EndOp && op.isChild) cancelChild(run, op);
+  else if (op instanceof TaskOp && op.isBound) cancelTask(run, op);
   op.reject(error);
+}
+
+/** Ends the task that this operation asked for. */
+function cancelTask(run: Run, { name, seq: order }: TaskOp): void {
+  const seq = ++run.seq;
+  isOpen(
+    run,
+    run.host.verbs.openSend(run.slot, seq, SEND_CANCEL_ORDER, name, '', '', String(order)),
+    `cancel of task '${name}'`,
+  );
 }
 
 /** Asks a child to end: the one that this operation started, and no other run of its id. */

@@ -66,7 +66,7 @@ fn many(from: u64, count: u64) -> ExitCode {
     let (seeds, faulty, sum) = *total.lock().expect("no thread panics with it");
     println!(
         "{seeds} seeds in {:.1} s: {} actions, {} runs, {} records, {} bodies; {} kills, {} power cuts, {} crashes in \
-         recovery, {} orderly ends; {} damaged copies, {} of them refused; {} failed calls in {faulty} seeds; {:.1} days of simulated time",
+         recovery, {} orderly ends; {} threads died, {} were seized, {} shards went to others; {} damaged copies, {} of them refused; {} failed calls in {faulty} seeds; {:.1} days of simulated time",
         begun.elapsed().as_secs_f64(),
         sum.actions,
         sum.runs,
@@ -76,6 +76,9 @@ fn many(from: u64, count: u64) -> ExitCode {
         sum.power_cuts,
         sum.crashes_in_recovery,
         sum.clean_closes,
+        sum.losses,
+        sum.seizures,
+        sum.moved_shards,
         sum.damages,
         sum.damages_refused,
         sum.failed_calls,
@@ -100,6 +103,9 @@ fn add((seeds, faulty, sum): &mut (u64, u64, Report), report: &Report) {
         records: sum.records + report.records,
         bodies: sum.bodies + report.bodies,
         kills: sum.kills + report.kills,
+        losses: sum.losses + report.losses,
+        seizures: sum.seizures + report.seizures,
+        moved_shards: sum.moved_shards + report.moved_shards,
         power_cuts: sum.power_cuts + report.power_cuts,
         crashes_in_recovery: sum.crashes_in_recovery + report.crashes_in_recovery,
         clean_closes: sum.clean_closes + report.clean_closes,

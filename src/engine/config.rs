@@ -3,7 +3,7 @@
 use crate::log::{FileStorage, LogOptions, MemoryStorage, Storage};
 use crate::machine::Limits;
 use crate::record::FIELDS_BYTES_MAX;
-use crate::runtime::{Clock, FlushMode, Relay};
+use crate::runtime::{Clock, DeclaredSchedules, FlushMode, Relay};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -57,6 +57,9 @@ pub struct Config {
     pub relay: Option<Arc<dyn Relay>>,
     /// Queues and limits of tasks, and the definitions that have code here. Default: none of them.
     pub tasks: crate::scheduler::Config,
+    /// The schedules that code declares, as [`crate::engine::encode_schedule`] writes them. Those declared before and
+    /// not now go. `None`: all stay as they are.
+    pub schedules: Option<DeclaredSchedules>,
 }
 
 impl Config {
@@ -78,6 +81,7 @@ impl Config {
             open_runs_max: 1_000_000,
             relay: None,
             tasks: crate::scheduler::Config::default(),
+            schedules: None,
         }
     }
 

@@ -94,6 +94,7 @@ impl From<GroupError> for EngineError {
             GroupError::Record(..) => EngineError::new(ErrorCode::LogCorrupt, error.to_string()),
             GroupError::Shards(text) => EngineError::new(ErrorCode::BadInput, text),
             GroupError::Tasks(error) => EngineError::new(ErrorCode::BadInput, error.to_string()),
+            GroupError::Schedule(error) => EngineError::new(ErrorCode::BadInput, error.to_string()),
         }
     }
 }

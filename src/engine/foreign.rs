@@ -35,11 +35,15 @@ pub struct ForeignEngine {
     /// Open runs without a definition here, by type.
     pub(super) unregistered: BTreeMap<String, usize>,
     pub(super) key_roots: KeyRoots,
+    /// What keys of tasks come from: the identity of the directory, kept over a crash and a rewind.
+    pub(super) store_id: [u8; 16],
     /// The shard that the next tick visits first.
     pub(super) first: usize,
     pub(super) has_failed: bool,
     /// The rights that its slots were looked through for.
     pub(super) rights_version: u64,
+    /// By shard: its handovers when its code was asked for here.
+    pub(super) handovers: Vec<u32>,
     is_closed: bool,
     has_listeners: bool,
 }
@@ -59,6 +63,8 @@ impl ForeignEngine {
         ForeignEngine {
             slots: Slots::new(group.shard_count()),
             rights_version: group.rights_version(),
+            handovers: handovers(&group),
+            store_id: group.store_id(),
             group,
             right,
             definitions: config.definitions.iter().cloned().collect(),
@@ -75,6 +81,7 @@ impl ForeignEngine {
 
     fn open_group(config: &Config) -> Result<Arc<Group>, EngineError> {
         let flush = config.flush_mode().map_err(bad_input)?;
+        super::schedules::check_declared(config)?;
         Ok(Arc::new(Group::open(GroupOptions {
             storage: config.storage()?,
             log: config.log,
@@ -87,6 +94,7 @@ impl ForeignEngine {
             limits: config.limits().map_err(bad_input)?,
             relay: config.relay.clone(),
             tasks: config.tasks.clone(),
+            schedules: config.schedules.clone(),
         })?))
     }
 
@@ -127,6 +135,7 @@ impl ForeignEngine {
         self.group = Self::open_group(&self.config)?;
         self.right = self.group.enter_opener(Arc::clone(&self.notify));
         self.rights_version = self.group.rights_version();
+        self.handovers = handovers(&self.group);
         self.slots = Slots::new(self.group.shard_count());
         self.unregistered.clear();
         self.has_failed = false;
@@ -171,7 +180,12 @@ impl ForeignEngine {
     /// Whether ends of runs and stuck runs are told as notices.
     pub fn listen(&mut self, has_listeners: bool) {
         self.has_listeners = has_listeners;
-        self.group.with_tasks(|cell, _| cell.has_listeners = has_listeners);
+        if !self.group.is_present(self.right) {
+            return;
+        }
+        if self.right.place == Place::OPENER {
+            self.group.with_tasks(|cell, _| cell.has_listeners = has_listeners);
+        }
         for shard in self.shard_ids() {
             let place = self.right.place;
             self.group.with(shard, |cell, _| {
@@ -228,6 +242,10 @@ impl ForeignEngine {
     pub(super) fn shard_ids(&self) -> impl Iterator<Item = ShardId> + use<> {
         (0..self.group.shard_count()).map(ShardId)
     }
+}
+
+fn handovers(group: &Group) -> Vec<u32> {
+    (0..group.shard_count()).map(|shard| group.handovers(ShardId(shard))).collect()
 }
 
 impl Drop for ForeignEngine {

@@ -85,6 +85,11 @@ impl Slots {
         self.by_run[usize::from(shard.0)].get(run.0 as usize).copied().flatten()
     }
 
+    /// Whether runs of a shard have slots.
+    pub(super) fn has_any(&self, shard: ShardId) -> bool {
+        self.by_run[usize::from(shard.0)].iter().any(Option::is_some)
+    }
+
     /// The slots of a shard's runs.
     pub(super) fn of_shard(&self, shard: ShardId) -> Vec<Slot> {
         self.by_run[usize::from(shard.0)].iter().copied().flatten().collect()
@@ -243,10 +248,10 @@ impl ForeignEngine {
         work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R,
     ) -> Result<R, Halt> {
         if self.right.place != Place::OPENER {
-            self.group.entered(self.right.place, shard, run);
+            self.group.entered(self.right, shard, run);
         }
         self.group.with(shard, |cell, context| {
-            if cell.holder != self.right {
+            if !self.has_code_of(shard, cell) && !cfg!(fusee_mutant = "incarnation_ignored") {
                 return Err(Halt::Dead);
             }
             Ok(work(cell, context))

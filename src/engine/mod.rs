@@ -3,6 +3,7 @@
 //! The host calls [`ForeignEngine::tick`] when it is notified or when something falls due, runs what it is told to, and
 //! says through the verbs what its code asks for and how step bodies ended. It knows no JS.
 
+mod awakeables;
 mod commands;
 mod config;
 mod error;
@@ -15,6 +16,8 @@ mod reads;
 mod revive;
 mod rewind;
 mod rows;
+mod schedule_rows;
+mod schedules;
 mod task_rows;
 mod tasks;
 mod tick;
@@ -39,12 +42,13 @@ pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 pub use crate::log::MemoryStorage;
 pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode};
 pub use crate::record::{
-    ChildSpec, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
+    CatchUp, Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Overlap, Parent, Reserve, RetryPolicy, ScheduleSpec,
+    TaskNo, TaskSpec, When, encode_schedule,
 };
 pub use crate::record::{
-    Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Parent, Reserve, RetryPolicy, TaskNo, TaskSpec,
+    ChildSpec, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status, TaskRole,
 };
-pub use crate::runtime::{Accepted, Clock, FlushMode, Place, Relay, Token};
+pub use crate::runtime::{Accepted, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{
     Bounds, Config as TaskConfig, Dedupe, DedupeMode, DedupeScope, Lease, OnFull, QueueConfig, UnknownKey,
 };

@@ -90,8 +90,8 @@ impl ForeignEngine {
     /// The thread of a part is gone, in that incarnation of it. Attempts that ran there are lost attempts; what it may
     /// still say changes nothing. `false`: that incarnation was over.
     pub fn lose(&self, part: u16, incarnation: u32) -> bool {
-        let place = u8::try_from(part + 1).map(Place);
-        place.is_ok_and(|place| self.group.leave(crate::runtime::Right { place, incarnation }))
+        let place = self.group.place_of_part(part);
+        place.is_some_and(|place| self.group.leave(crate::runtime::Right { place, incarnation }))
     }
 
     /// Gives the shards of a part that is not there to the others. Returns how many have moved.
@@ -109,7 +109,7 @@ impl ForeignEngine {
     pub fn entering(&self, slot: Slot) {
         self.group.awake(self.right);
         if let Some((shard, run)) = self.slots.place(slot) {
-            self.group.entered(self.right.place, shard, run);
+            self.group.entered(self.right, shard, run);
         }
     }
 
@@ -121,6 +121,14 @@ impl ForeignEngine {
         }
         let (shard, no) = self.target(run)?;
         self.group.with(shard, |cell, _| match cell.shard.find_last(Target { id: run.id, run: no }) {
+            Ok(_) if cell.questions.len() >= QUESTIONS_MAX => {
+                let text = format!(
+                    "{QUESTIONS_MAX} queries wait for the code of runs beside workflow \"{}\"; wait for some of them, or see \
+                     in health() whether their worker is blocked",
+                    run.id
+                );
+                cell.held.hold(cell.shard.last(), Output::Refuse(token, fields(&[ErrorCode::Busy.text(), &text])));
+            }
             Ok(index) => {
                 cell.questions.insert(token, Question { run: index, name: name.into(), input: input.into() });
                 cell.asks.push_back(token);
@@ -152,7 +160,23 @@ impl ForeignEngine {
         blocked.chain(absent).collect()
     }
 
-    /// Drops the code of shards that are another's to run now.
+    /// Whether the code of a shard's runs that is here is the code that may run. A revived run's always is its host's.
+    pub(super) fn has_code_of(&self, shard: ShardId, cell: &ShardCell) -> bool {
+        cell.holder == self.right
+            && self.handovers.get(usize::from(shard.0)).is_none_or(|handovers| *handovers == cell.handovers)
+    }
+
+    /// Whether it has code of shards that changed hands, though they may have come back.
+    pub(super) fn has_lost_code(&self) -> bool {
+        self.rights_version != self.group.rights_version()
+            && self.shard_ids().any(|shard| self.has_changed(shard) && self.slots.has_any(shard))
+    }
+
+    fn has_changed(&self, shard: ShardId) -> bool {
+        self.handovers[usize::from(shard.0)] != self.group.handovers(shard)
+    }
+
+    /// Drops the code of shards that changed hands: it is another's to run now, or comes anew.
     pub(super) fn drop_lost(&mut self, events: &mut Events) {
         let version = self.group.rights_version();
         if version == self.rights_version {
@@ -160,9 +184,10 @@ impl ForeignEngine {
         }
         self.rights_version = version;
         for shard in self.shard_ids() {
-            if self.owns(shard) {
+            if !self.has_changed(shard) {
                 continue;
             }
+            self.handovers[usize::from(shard.0)] = self.group.handovers(shard);
             for slot in self.slots.of_shard(shard) {
                 self.slots.free(slot);
                 events.push(EventKind::Ended, slot.0, 0, String::new());
@@ -187,6 +212,9 @@ impl ForeignEngine {
 pub(super) fn paused(id: &str) -> String {
     format!("workflow \"{id}\" is paused and answers no queries; resume it, then ask again")
 }
+
+/// Questions that may wait for the code of one shard's runs.
+const QUESTIONS_MAX: usize = 1_000;
 
 /// Of a question to a run that has ended: its host may revive it.
 const NO_SLOT: u32 = u32::MAX;

@@ -18,6 +18,9 @@ impl ForeignEngine {
 
     /// The answer to `token` is not wanted any more.
     pub fn forget(&mut self, token: Token) {
+        if !self.group.is_present(self.right) {
+            return;
+        }
         for shard in self.shard_ids() {
             self.group.with(shard, |cell, _| cell.forget(token));
         }

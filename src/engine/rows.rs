@@ -54,6 +54,7 @@ pub(super) fn history_row(lsn: Lsn, record: &Record<'_>) -> String {
         Record::ConditionSet { seq, due_ms, .. } => (due_ms, Some(seq), "", None, b""),
         Record::Signal { time_ms, name, payload, .. } => (Some(time_ms), None, name, None, payload),
         Record::ChildSet { seq, child, .. } => (None, Some(seq), child.id, None, child.input),
+        Record::TaskSet { seq, kind, .. } => (None, Some(seq), kind, None, b""),
         Record::SendSet { seq, id, .. } => (None, Some(seq), id, None, b""),
         Record::ChildDone { seq, time_ms, payload, .. } => (Some(time_ms), Some(seq), "", None, payload),
         Record::Cancel { time_ms, reason, .. } => (Some(time_ms), None, "", None, reason.as_bytes()),

@@ -1,9 +1,10 @@
 //! The text of answers about tasks, queues and limits, as rows of fields; and of what a tick tells of tasks.
 
 use super::events::{EventKind, Events, ROW, fields};
+use super::schedule_rows::translate_schedule;
 use super::tasks::{status_code, submitted_row, task_id};
 use crate::record::{LimitSpec, Outcome};
-use crate::runtime::{TaskCell, TaskEnd, TaskEvent};
+use crate::runtime::{TaskCell, TaskEnd, TaskEvent, attempt_notes};
 use crate::scheduler::limits::Usage;
 use crate::scheduler::{AbortReason, AttemptNote, QueueView, Reason, TaskView, Warning};
 
@@ -149,6 +150,7 @@ pub(super) fn translate(cell: &TaskCell, event: TaskEvent, events: &mut Events) 
             let text = fields(&[&task_id(task), &kind, &attempt.to_string(), &end.code().to_string()]);
             events.push(EventKind::TaskNotice, 1, 0, text);
         }
+        TaskEvent::Schedule(event) => translate_schedule(&event, events),
         TaskEvent::Warning(warning) => {
             let message = match warning {
                 Warning::NoWorkerFor { task, queue } => {
@@ -174,14 +176,8 @@ fn notice(end: &TaskEnd) -> String {
     fields(&[&task_id(end.task), &end.kind, &end.attempts.to_string(), &text(&end.payload), &notes(&end.history)])
 }
 
-/// Attempts: number, start, end, why, what was thrown.
 fn notes(history: &[AttemptNote]) -> String {
-    let note = |note: &AttemptNote| {
-        let (attempt, code) = (note.attempt.to_string(), note.end.code().to_string());
-        let times = (note.started_ms.to_string(), note.ended_ms.to_string());
-        [&*attempt, &times.0, &times.1, &code, &text(&note.failure)].join(PART)
-    };
-    history.iter().map(note).collect::<Vec<_>>().join(ENTRY)
+    attempt_notes(history, usize::MAX)
 }
 
 fn optional(time_ms: Option<i64>) -> String {

@@ -124,6 +124,19 @@ fn nothing_of_a_task_leaves_before_its_records_are_durable_law_1() {
 }
 
 #[test]
+fn the_end_of_a_task_for_which_nobody_waits_becomes_durable_with_workers_too_law_1() {
+    for workers in [0, 1] {
+        let config = Config { workers, flush: Some(FlushMode::Inline), ..config() };
+        let mut rig = Rig { engine: ForeignEngine::open(config, Box::new(|| {})).unwrap(), told: Vec::new() };
+        rig.enqueue(1, "mail", &["a"]).unwrap();
+        let given = rig.one();
+        rig.says(given.lease, TaskOutcome::Completed(b"done"));
+        rig.settle();
+        assert_eq!(rig.engine.group.durable(), rig.engine.group.last(), "{workers} workers");
+    }
+}
+
+#[test]
 fn a_result_counts_once_and_only_under_the_current_lease_law_7() {
     let mut rig = Rig::open();
     rig.enqueue(1, "mail", &["a"]).unwrap();
@@ -286,4 +299,121 @@ fn a_queue_pauses_goes_on_and_stays_as_it_is_over_a_crash() {
     assert!(rig.asked(5, |engine| engine.pause_queue(5, "none", true).unwrap()).starts_with("Refuse 0 BAD_INPUT"));
     rig.engine.pause_queue(6, "mail", false).unwrap();
     assert_eq!(rig.one().input, "a");
+}
+
+impl Rig {
+    fn of_workflows() -> Rig {
+        let config = Config { definitions: vec!["flow".into()], shards: 3, ..config() };
+        Rig { engine: ForeignEngine::open(config, Box::new(|| {})).unwrap(), told: Vec::new() }
+    }
+
+    /// Writes what is staged and fetches what follows, `count` times.
+    fn flushes(&mut self, count: usize) {
+        for _ in 0..count {
+            self.tick();
+            while self.engine.idle().1 {
+                self.tick();
+            }
+            self.tick();
+        }
+    }
+
+    fn start_flow(&mut self, token: Token, id: &str) -> Slot {
+        let request = StartRequest {
+            id,
+            kind: "flow",
+            version: 1,
+            input: b"",
+            reuse: IdReuse::Allow,
+            conflict: IdConflict::Fail,
+            timeout_ms: None,
+            actor: None,
+            result_token: None,
+            with: None,
+        };
+        self.engine.start(token, request).unwrap();
+        self.tick();
+        let index = self.told.iter().position(|event| event.kind == EventKind::Start).expect("its code is asked for");
+        let slot = Slot(self.told.remove(index).a);
+        assert_eq!(self.engine.quiescent(slot).unwrap().unwrap().kind, DeliveryKind::Start);
+        slot
+    }
+
+    fn asks_for(&mut self, slot: Slot, seq: u32, role: TaskRole) {
+        let spec = TaskSpec::new("mail", "work", b"in");
+        self.engine.open_task(slot, Seq(seq), role, Dedupe::default(), &spec).unwrap();
+    }
+}
+
+#[test]
+fn a_task_takes_one_flush_to_its_function_and_one_to_its_result() {
+    let mut rig = Rig::open();
+    let before = rig.engine.group().flush_figures().0;
+    let flushed = |rig: &Rig| rig.engine.group().flush_figures().0 - before;
+    rig.enqueue(1, "mail", &["a"]).unwrap();
+    rig.flushes(1);
+    assert_eq!(flushed(&rig), 1);
+    assert_eq!(rig.answer(1).unwrap(), "Reply 0 n|1");
+    let given = rig.given().remove(0);
+    rig.engine.task_result(2, "t-1").unwrap();
+    rig.says(given.lease, TaskOutcome::Completed(b"done"));
+    rig.flushes(1);
+    assert_eq!(flushed(&rig), 2);
+    assert_eq!(rig.answer(2).unwrap(), "Result 1 t-1|1|done|");
+}
+
+#[test]
+fn a_workflow_with_a_task_takes_one_flush_to_the_function_and_none_between_the_result_and_the_code() {
+    let mut rig = Rig::of_workflows();
+    let slot = rig.start_flow(1, "a");
+    rig.asks_for(slot, 1, TaskRole::Awaited);
+    assert_eq!(rig.engine.quiescent(slot), Ok(None));
+    rig.tick();
+    assert!(rig.given().is_empty(), "LAW-1: neither the run nor the task is durable");
+    rig.flushes(1);
+    let given = rig.given().remove(0);
+    rig.says(given.lease, TaskOutcome::Completed(b"7"));
+    let delivery = rig.engine.quiescent(slot).unwrap().expect("code runs ahead of the disk");
+    assert_eq!((delivery.kind, delivery.seq), (DeliveryKind::ChildEnded, Seq(1)));
+    assert!(rig.engine.payload(slot).unwrap().ends_with('7'));
+}
+
+#[test]
+fn a_crash_at_any_flush_between_a_run_and_its_task_asks_for_it_once() {
+    for cut in 0..4 {
+        let mut rig = Rig::of_workflows();
+        let mut slot = rig.start_flow(1, "a");
+        rig.flushes(1);
+        rig.asks_for(slot, 1, TaskRole::Awaited);
+        let mut is_done = false;
+        for stage in 0..6 {
+            if stage == cut {
+                rig.engine.crash().unwrap();
+                // A replay, or another attempt, gives it again.
+                is_done = false;
+                rig.told.clear();
+                rig.tick();
+                let start = rig.told.iter().find(|event| event.kind == EventKind::Start).expect("it is open");
+                slot = Slot(start.a);
+                assert_eq!(rig.engine.quiescent(slot).unwrap().unwrap().kind, DeliveryKind::Start);
+                rig.asks_for(slot, 1, TaskRole::Awaited);
+            }
+            while let Ok(Some(delivery)) = rig.engine.quiescent(slot) {
+                assert_eq!(delivery.kind, DeliveryKind::ChildEnded);
+                assert!(!is_done, "one result");
+                is_done = true;
+            }
+            if stage % 2 == 0 {
+                rig.flushes(1);
+            } else {
+                for given in rig.given() {
+                    assert_eq!(given.task, "1", "one task, whatever was cut");
+                    rig.says(given.lease, TaskOutcome::Completed(b"7"));
+                }
+            }
+        }
+        let count = rig.asked(9, |engine| engine.count_tasks(9, &TaskFilter::default()).unwrap());
+        assert_eq!(count, "Reply 0 1", "after a crash at stage {cut}");
+        assert!(is_done, "after a crash at stage {cut}");
+    }
 }

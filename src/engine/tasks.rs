@@ -3,9 +3,11 @@
 use super::error::{EngineError, ErrorCode, bad_input};
 use super::events::{ROW, fields};
 use super::foreign::ForeignEngine;
+use super::host::Slot;
 use super::keys::task_key;
 use super::task_rows::{limit_row, parent_row, queue_row, reason_row, task_row};
-use crate::record::{Class, FIELDS_BYTES_MAX, LimitSpec, Outcome, TaskNo, TaskSpec, encode_failure};
+use crate::machine::{Halt, Limits};
+use crate::record::{Class, FIELDS_BYTES_MAX, LimitSpec, Outcome, Seq, TaskNo, TaskRole, TaskSpec, encode_failure};
 use crate::runtime::{Place, TaskCell, TaskEvent, TaskWork, Token};
 use crate::scheduler::{Dedupe, Failure, Lease, Refusal, Status, TaskView};
 
@@ -100,13 +102,13 @@ impl ForeignEngine {
     pub fn enqueue(&mut self, token: Token, submissions: &[(TaskSpec<'_>, Dedupe)]) -> Result<(), EngineError> {
         self.check_opener()?;
         self.group.admits()?;
-        submissions.iter().try_for_each(|(spec, _)| self.check_spec(spec))?;
+        submissions.iter().try_for_each(|(spec, _)| self.check_spec(spec)).map_err(bad_input)?;
         self.group.with_tasks(|cell, work| cell.submit(work, token, submissions.iter()));
         Ok(())
     }
 
     /// The scheduler answers the host that opened the group, and no other.
-    fn check_opener(&self) -> Result<(), EngineError> {
+    pub(super) fn check_opener(&self) -> Result<(), EngineError> {
         self.check_open()?;
         if self.right.place == Place::OPENER {
             return Ok(());
@@ -114,20 +116,22 @@ impl ForeignEngine {
         Err(bad_input("tasks are enqueued and run on the thread that opened the engine, not yet on workers".into()))
     }
 
-    fn check_spec(&self, spec: &TaskSpec<'_>) -> Result<(), EngineError> {
-        let limits = self.config.limits().map_err(bad_input)?;
-        limits.check_payload("the input of a task", spec.payload).map_err(bad_input)?;
-        if spec.key.is_some_and(|key| parse_task_id(key).is_some()) {
-            return Err(bad_input("a key cannot look like the id of a task (t-1, t-2 …)".into()));
-        }
-        let bytes = fields_bytes(spec);
-        if bytes > FIELDS_BYTES_MAX {
-            return Err(bad_input(format!(
-                "the names, keys, tags and lists of a task take {bytes} bytes; the limit is {FIELDS_BYTES_MAX}: put what \
-                 is large into its input"
-            )));
-        }
-        Ok(())
+    /// The code of a run asks for a task. Its end, or for a detached one that it exists, is delivered to this operation.
+    pub fn open_task(
+        &mut self,
+        slot: Slot,
+        seq: Seq,
+        role: TaskRole,
+        dedupe: Dedupe,
+        spec: &TaskSpec<'_>,
+    ) -> Result<(), Halt> {
+        let checked = self.check_spec(spec);
+        let (shard, run) = self.place(slot)?;
+        self.code(shard, run, |cell, work| cell.shard.open_task(work, run, seq, role, dedupe, spec, checked))?
+    }
+
+    fn check_spec(&self, spec: &TaskSpec<'_>) -> Result<(), String> {
+        check_spec(&self.config.limits()?, spec, 0)
     }
 
     /// What attempts say, in order. Under a lease that is not the current one it changes nothing.
@@ -322,7 +326,7 @@ impl ForeignEngine {
     /// The key that all attempts of a task share, and no other task has, of any directory.
     #[must_use]
     pub fn task_key(&self, task: TaskNo) -> String {
-        task_key(self.group.store_id(), task)
+        task_key(self.store_id, task)
     }
 
     /// No attempt starts and no task is accepted from now on.
@@ -372,6 +376,22 @@ impl ForeignEngine {
     }
 }
 
+/// Whether the log takes the task. `more_bytes`: what else its record holds.
+pub(super) fn check_spec(limits: &Limits, spec: &TaskSpec<'_>, more_bytes: usize) -> Result<(), String> {
+    limits.check_payload("the input of a task", spec.payload)?;
+    if spec.key.is_some_and(|key| parse_task_id(key).is_some()) {
+        return Err("a key cannot look like the id of a task (t-1, t-2 …)".into());
+    }
+    let bytes = fields_bytes(spec) + more_bytes;
+    if bytes > FIELDS_BYTES_MAX {
+        return Err(format!(
+            "the names, keys, tags and lists of a task take {bytes} bytes; the limit is {FIELDS_BYTES_MAX}: put what is \
+             large into its input"
+        ));
+    }
+    Ok(())
+}
+
 fn tell_outcome(cell: &mut TaskCell, now_ms: i64, lease: Lease, outcome: TaskOutcome<'_>, bytes_max: usize) {
     let too_large = |bytes: &[u8]| {
         (bytes.len() > bytes_max).then(|| {
@@ -412,23 +432,22 @@ fn each(
 }
 
 fn refused(token: Token, refusal: &Refusal) -> TaskEvent {
-    TaskEvent::Refuse(token, refusal_code(refusal), refusal.to_string())
+    TaskEvent::Refuse(token, verb_code(refusal), refusal.to_string())
 }
 
-/// The code by which the host finds the class of a refusal.
-pub(super) fn refusal_code(refusal: &Refusal) -> &'static str {
+/// The code of a refusal of anything but a submission.
+pub(super) fn verb_code(refusal: &Refusal) -> &'static str {
     match refusal {
-        Refusal::Closed => ErrorCode::Closed.text(),
-        Refusal::KeyInUse { .. } => ErrorCode::Busy.text(),
-        Refusal::Full { .. } => "QUEUE_FULL",
-        Refusal::Reserved { .. } => "RESERVATION",
-        Refusal::UnknownQueue(_)
+        Refusal::Full { .. } | Refusal::Reserved { .. } => ErrorCode::Busy.text(),
+        Refusal::Closed
+        | Refusal::KeyInUse { .. }
+        | Refusal::UnknownQueue(_)
         | Refusal::Limit(_)
         | Refusal::Invalid(_)
         | Refusal::UnknownParent(_)
         | Refusal::UnknownKey(_)
         | Refusal::Cycle(_)
-        | Refusal::DuplicateKey(_) => ErrorCode::BadInput.text(),
+        | Refusal::DuplicateKey(_) => refusal.code(),
     }
 }
 
@@ -440,12 +459,8 @@ pub(super) fn submitted_row(result: &Result<crate::scheduler::Answer, Refusal>) 
         Ok(Answer::Existing(task)) => fields(&["e", &task.to_string()]),
         Ok(Answer::Changed(task)) => fields(&["c", &task.to_string()]),
         Err(refusal) => {
-            let about = match refusal {
-                Refusal::Full { queue, bound, .. } => (&**queue, bound.to_string()),
-                Refusal::Reserved { queue, at_ms, .. } => (&**queue, at_ms.to_string()),
-                _ => ("", String::new()),
-            };
-            fields(&["r", refusal_code(refusal), &refusal.to_string(), about.0, &about.1])
+            let (queue, number) = refusal.about();
+            fields(&["r", refusal.code(), &refusal.to_string(), queue, &number.to_string()])
         }
     }
 }
@@ -458,7 +473,7 @@ fn cut(reason: &str) -> &str {
 }
 
 /// What the fields of a task take in its record, besides its input, at most.
-fn fields_bytes(spec: &TaskSpec<'_>) -> usize {
+pub(super) fn fields_bytes(spec: &TaskSpec<'_>) -> usize {
     let texts = [Some(spec.queue), Some(spec.kind), spec.key, spec.tenant, spec.order_key];
     let text_bytes: usize = texts.into_iter().flatten().map(str::len).sum();
     let limit_bytes: usize =

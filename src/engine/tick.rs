@@ -34,10 +34,14 @@ impl ForeignEngine {
     /// Whether a tick would find something.
     #[must_use]
     pub fn has_work(&self) -> bool {
+        if !self.group.is_present(self.right) {
+            // The answers in its place are for whoever has it now.
+            return self.has_lost_code();
+        }
         let has_failed = !self.has_failed && matches!(self.group.log_state(), LogState::Poisoned(_));
         let is_opener = self.right.place == Place::OPENER;
         has_failed
-            || self.rights_version != self.group.rights_version()
+            || self.has_lost_code()
             || (is_opener && self.group.has_blocked_reports())
             || self.shard_ids().any(|shard| self.has_news(shard))
             || self.tasks_need_tick()
@@ -75,6 +79,9 @@ impl ForeignEngine {
         self.group.awake(self.right);
         self.check_health(events);
         self.drop_lost(events);
+        if !self.group.is_present(self.right) {
+            return false;
+        }
         self.report_blocked(events);
         let count = usize::from(self.group.shard_count());
         let mut has_more = false;
@@ -138,14 +145,14 @@ impl ForeignEngine {
     }
 
     fn tick_shard(&mut self, shard: ShardId, events: &mut Events) -> bool {
-        let ForeignEngine { group, slots, definitions, unregistered, right, .. } = self;
+        let ForeignEngine { group, slots, definitions, unregistered, right, handovers, .. } = self;
         let mut has_more = false;
         group.tick(shard, |cell, _| {
-            if cell.holder != *right {
+            if cell.holder != *right || cell.handovers != handovers[usize::from(shard.0)] {
                 return;
             }
             while events.len() < EVENTS_MAX {
-                let Some(event) = cell.events.pop_front() else { break };
+                let Some(event) = cell.next_event() else { break };
                 translate(shard, cell, event, slots, events);
             }
             while events.len() < EVENTS_MAX {

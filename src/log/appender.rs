@@ -446,7 +446,7 @@ impl Log {
 
     fn end(&self, device: &mut Device) {
         self.status.store(CLOSED, Ordering::Release);
-        device.lock = None;
+        device.let_go();
         self.wake_thread();
     }
 }

@@ -2,6 +2,7 @@
 
 use super::LogError;
 use super::appender::LogOptions;
+use super::gone::Gone;
 use super::recovery;
 use super::reserve;
 use super::segment::{Segment, WriteFault, next_header};
@@ -79,6 +80,13 @@ impl Device {
             older,
             lock: Some(lock),
         }
+    }
+
+    /// Has nothing of the directory open any more. The lock goes last: whoever takes it next finds nobody else in there.
+    pub(super) fn let_go(&mut self) {
+        self.segment.let_go();
+        self.storage = Arc::new(Gone);
+        self.lock = None;
     }
 
     /// Takes what is staged, behind what waits for a full disk.

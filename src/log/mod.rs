@@ -21,6 +21,7 @@ mod device;
 mod direct_file;
 mod error;
 mod file_storage;
+mod gone;
 mod memory_storage;
 mod recovery;
 mod reserve;

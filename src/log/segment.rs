@@ -63,6 +63,11 @@ fn unfinished_name(number: u64) -> String {
 const UNFINISHED: &str = ".new";
 
 impl Segment {
+    /// Has its file open no more.
+    pub(super) fn let_go(&mut self) {
+        self.file = Box::new(super::gone::Gone);
+    }
+
     /// A file of zeros under another name. It gets its own by [`Segment::complete`]: a segment that has its name is whole.
     pub(super) fn begin(storage: &dyn Storage, header: SegmentHeader, size: u64) -> Result<Segment, WriteFault> {
         let name = unfinished_name(header.number);

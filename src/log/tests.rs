@@ -417,3 +417,31 @@ fn files_and_directories_are_for_their_owner_alone() {
     assert!(matches!(FileStorage::open(&root.join("file")), Err(LogError::Directory { .. })));
     std::fs::remove_dir_all(&root).unwrap();
 }
+
+/// Files and folders at a place that this process has open.
+#[cfg(target_os = "linux")]
+fn open_files(place: &std::path::Path) -> usize {
+    let links =
+        std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    links.filter(|link| link.starts_with(place)).count()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_closed_log_has_nothing_open_though_somebody_still_has_it() {
+    let place = std::env::temp_dir().join(format!("fusee-closed-{}", std::process::id()));
+    for is_orderly in [true, false] {
+        let storage: Arc<dyn Storage> = Arc::new(FileStorage::open(&place).unwrap());
+        let (log, _) = Log::open(storage, LogOptions::default(), &mut |_, _, _| {}).unwrap();
+        log.append(SHARD, b"record").unwrap();
+        assert!(open_files(&place) > 0);
+        if is_orderly {
+            log.close().unwrap();
+        } else {
+            log.abandon();
+        }
+        assert_eq!(open_files(&place), 0, "orderly: {is_orderly}");
+        assert!(log.append(SHARD, b"late").is_err() && log.flush().is_err() && log.trim(Lsn(1)).is_err());
+    }
+    std::fs::remove_dir_all(&place).unwrap();
+}

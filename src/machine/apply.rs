@@ -5,7 +5,7 @@ use super::ops::{Op, StepPhase};
 use super::run::{Child, Code, End, OpenRun, Run, RunIx, RunState};
 use super::shard::{Effect, Shard};
 use crate::record::{
-    Caller, Lsn, NewRun, Origin, ParentClose, Record, Retry, RunNo, Sending, Seq, ShardId, Status, shard_of,
+    Caller, Lsn, NewRun, Origin, ParentClose, Record, Retry, RunNo, Sending, Seq, ShardId, Status, TaskRole, shard_of,
 };
 
 /// The journals of ended runs are kept for `history` up to this size a shard, the newest ones.
@@ -101,12 +101,25 @@ impl Shard {
                         let caller = Caller { seq: child, ..caller };
                         Body::Close { id: id.into(), caller, policy: ParentClose::Cancel }
                     }
+                    Sending::CancelOrder(order) => Body::CancelOrder { caller: Caller { seq: order, ..caller } },
+                    Sending::CancelTask(task, reason) => Body::CancelTask { task, reason: reason.into() },
+                    Sending::WatchTask(task) => Body::WatchTask { task, caller },
                 };
-                self.post(shard_of(id, self.count), lsn, body, effects);
+                let to = if what.is_to_scheduler() { ShardId::SCHEDULER } else { shard_of(id, self.count) };
+                self.post(to, lsn, body, effects);
+            }
+            Record::TaskSet { seq, role, order, .. } => {
+                let owner = known(run);
+                let caller = Caller { shard: self.id, run: self.run(owner).no, seq };
+                if let Some(open) = self.open_mut(owner).filter(|_| role == TaskRole::Awaited) {
+                    open.orders.push(seq);
+                }
+                self.post(ShardId::SCHEDULER, lsn, Body::Order { caller, role, order: order.into() }, effects);
             }
             Record::ChildDone { seq, .. } => {
                 if let Some(open) = self.open_mut(known(run)) {
                     open.children.retain(|child| child.seq != seq);
+                    open.orders.retain(|order| *order != seq);
                 }
                 self.wake(known(run), effects);
             }
@@ -273,6 +286,10 @@ impl Shard {
             let body = Body::Close { id: child.id.clone(), caller, policy: child.close };
             self.post(child.shard, lsn, body, effects);
         }
+        for seq in open.orders.iter().copied() {
+            let caller = Caller { shard: self.id, run: parent, seq };
+            self.post(ShardId::SCHEDULER, lsn, Body::CancelOrder { caller }, effects);
+        }
         self.keep_journal(run);
         let was_loaded = !matches!(open.code, Code::Absent);
         push(effects, Effect::Ended { run, was_loaded });
@@ -349,6 +366,7 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::ConditionSet { .. }
         | Record::ChildSet { .. }
         | Record::SendSet { .. }
+        | Record::TaskSet { .. }
         | Record::Heartbeat { .. }
         | Record::Resumed { .. }
         | Record::UpdateDone { .. }

@@ -287,6 +287,7 @@ impl Shard {
             record,
             Record::ChildSet { .. }
                 | Record::SendSet { .. }
+                | Record::TaskSet { .. }
                 | Record::Done { .. }
                 | Record::Continued { .. }
                 | Record::Watched { .. }
@@ -343,7 +344,8 @@ fn checked(shards: u16, no: RunNo, journal: &[u8]) -> Result<Vec<(Lsn, &[u8])>, 
         if matches!(record, Record::Done { .. }) {
             return Err(RestoreError::EndedTwice(no));
         }
-        if let Some(unknown) = shards_named(&record).into_iter().flatten().find(|shard| shard.0 >= shards) {
+        let is_unknown = |shard: &ShardId| shard.0 >= shards && *shard != ShardId::SCHEDULER;
+        if let Some(unknown) = shards_named(&record).into_iter().flatten().find(is_unknown) {
             return Err(RestoreError::UnknownShard(unknown));
         }
         before = lsn;

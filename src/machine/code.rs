@@ -5,7 +5,7 @@ use super::ops::{Op, StepOp, StepPhase};
 use super::run::{Code, RunIx};
 use super::shard::{Shard, Work};
 use super::stuck::Operation;
-use crate::record::{ChildSpec, Lsn, Record, Sending, Seq, Status};
+use crate::record::{ChildSpec, Dedupe, Lsn, Record, Sending, Seq, Status, TaskRole, TaskSpec, encode_order};
 
 /// How a step is to be run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -190,7 +190,40 @@ impl Shard {
         Ok(())
     }
 
-    /// The code addresses another workflow. Only a watch stays open.
+    /// The code asks for a task. Its end, or that it exists, is delivered to this operation. What it was asked for with is
+    /// `checked` by the caller.
+    #[allow(clippy::too_many_arguments, reason = "they name an operation and what it is")]
+    pub fn open_task(
+        &mut self,
+        work: &mut Work<'_>,
+        run: RunIx,
+        seq: Seq,
+        role: TaskRole,
+        dedupe: Dedupe,
+        spec: &TaskSpec<'_>,
+        checked: Result<(), String>,
+    ) -> Result<(), Halt> {
+        let asked = self.ask(work, run, seq, Operation::Task { kind: spec.kind, role }, checked)?;
+        if let Asked::New = asked {
+            let no = self.run(run).no;
+            let mut order = Vec::new();
+            match self.inherited(run, role, spec) {
+                Some(spec) => encode_order(&mut order, dedupe, &spec),
+                None => encode_order(&mut order, dedupe, spec),
+            }
+            self.record(work, run, &Record::TaskSet { run: no, seq, kind: spec.kind, role, order: &order })?;
+        }
+        self.insert(run, seq, Op::Child);
+        Ok(())
+    }
+
+    /// A task that a run waits for is as urgent as the run is, unless it says otherwise.
+    fn inherited<'a>(&self, run: RunIx, role: TaskRole, spec: &TaskSpec<'a>) -> Option<TaskSpec<'a>> {
+        let deadline_ms = self.run(run).deadline_ms.filter(|_| role != TaskRole::Detached)?;
+        spec.deadline_ms.is_none().then(|| TaskSpec { deadline_ms: Some(deadline_ms), ..spec.clone() })
+    }
+
+    /// The code addresses another workflow, or a task. Only a watch stays open.
     pub fn open_send(
         &mut self,
         work: &mut Work<'_>,
@@ -206,7 +239,7 @@ impl Shard {
             let no = self.run(run).no;
             self.record(work, run, &Record::SendSet { run: no, seq, id, target, what })?;
         }
-        if what == Sending::Watch {
+        if let Sending::Watch | Sending::WatchTask(_) = what {
             self.insert(run, seq, Op::Child);
         }
         Ok(())

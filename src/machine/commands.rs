@@ -361,6 +361,10 @@ impl Shard {
                 Err(refusal) => self.answered(work, *caller, Status::NotFound, &refusal.to_string(), origin),
             },
             Body::Ended { run, seq, status, payload } => self.child_ended(work, *run, *seq, *status, payload, origin),
+            Body::Order { .. } | Body::CancelOrder { .. } | Body::CancelTask { .. } | Body::WatchTask { .. } => {
+                debug_assert!(false, "it is for the scheduler");
+                self.received(work, origin);
+            }
         }
         true
     }
@@ -487,6 +491,7 @@ impl Shard {
         *open = super::run::OpenRun {
             dedupe: std::mem::take(&mut open.dedupe),
             children: std::mem::take(&mut open.children),
+            orders: std::mem::take(&mut open.orders),
             watchers: std::mem::take(&mut open.watchers),
             paused: std::mem::take(&mut open.paused),
             patches: std::mem::take(&mut open.patches),

@@ -63,6 +63,7 @@ impl Shard {
             | Record::Signal { .. }
             | Record::ChildSet { .. }
             | Record::SendSet { .. }
+            | Record::TaskSet { .. }
             | Record::ChildDone { .. }
             | Record::Cancel { .. }
             | Record::Resumed { .. }

@@ -89,8 +89,10 @@ impl Limits {
         check_text("the id of a workflow", id)?;
         match what {
             Sending::Signal(name, payload) => self.check_signal(name, payload, None, None),
-            Sending::Cancel(reason) => self.check_payload("the reason of a cancel", reason.as_bytes()),
-            Sending::Watch | Sending::CancelChild(_) => Ok(()),
+            Sending::Cancel(reason) | Sending::CancelTask(_, reason) => {
+                self.check_payload("the reason of a cancel", reason.as_bytes())
+            }
+            Sending::Watch | Sending::CancelChild(_) | Sending::CancelOrder(_) | Sending::WatchTask(_) => Ok(()),
         }
     }
 
@@ -103,7 +105,12 @@ impl Limits {
             // It may be a failure that an engine has made.
             Body::Ended { payload, .. } if payload.len() <= OWN_PAYLOAD_BYTES_MAX => Ok(()),
             Body::Ended { payload, .. } => self.check_payload("the result", payload),
-            Body::Close { .. } | Body::Watch { .. } => Ok(()),
+            Body::Close { .. }
+            | Body::Watch { .. }
+            | Body::Order { .. }
+            | Body::CancelOrder { .. }
+            | Body::CancelTask { .. }
+            | Body::WatchTask { .. } => Ok(()),
         }
     }
 }
@@ -139,9 +146,14 @@ impl Shard {
                 let failure = crate::record::encode_failure("NonRetryableError", "NON_RETRYABLE", why);
                 self.child_ended(work, *run, *seq, Status::Failed, failure.as_bytes(), origin);
             }
-            Body::Signal { .. } | Body::Cancel { .. } | Body::Close { .. } | Body::Watch { .. } => {
-                self.received(work, origin);
-            }
+            Body::Signal { .. }
+            | Body::Cancel { .. }
+            | Body::Close { .. }
+            | Body::Watch { .. }
+            | Body::Order { .. }
+            | Body::CancelOrder { .. }
+            | Body::CancelTask { .. }
+            | Body::WatchTask { .. } => self.received(work, origin),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::messages::{Body, OwnedChild};
 use crate::record::{
-    Caller, DecodeError, IdConflict, IdReuse, ParentClose, Reader, RunNo, Seq, ShardId, Status, Writer,
+    Caller, DecodeError, IdConflict, IdReuse, ParentClose, Reader, RunNo, Seq, ShardId, Status, TaskNo, TaskRole,
+    Writer,
 };
 
 pub(super) fn encode(body: &Body, out: &mut Writer<'_>) {
@@ -44,6 +45,26 @@ pub(super) fn encode(body: &Body, out: &mut Writer<'_>) {
             out.byte(status.code());
             out.bytes(payload);
         }
+        Body::Order { caller, role, order } => {
+            out.byte(7);
+            write_caller(out, *caller);
+            out.byte(role.code());
+            out.bytes(order);
+        }
+        Body::CancelOrder { caller } => {
+            out.byte(8);
+            write_caller(out, *caller);
+        }
+        Body::CancelTask { task, reason } => {
+            out.byte(9);
+            out.number(task.0);
+            out.text(reason);
+        }
+        Body::WatchTask { task, caller } => {
+            out.byte(10);
+            out.number(task.0);
+            write_caller(out, *caller);
+        }
     }
 }
 
@@ -69,6 +90,14 @@ pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Body, DecodeError> {
             status: read_code(reader, Status::from_code)?,
             payload: reader.bytes()?.into(),
         },
+        7 => Body::Order {
+            caller: read_caller(reader)?,
+            role: read_code(reader, TaskRole::from_code)?,
+            order: reader.bytes()?.into(),
+        },
+        8 => Body::CancelOrder { caller: read_caller(reader)? },
+        9 => Body::CancelTask { task: TaskNo(reader.number()?), reason: reader.text()?.into() },
+        10 => Body::WatchTask { task: TaskNo(reader.number()?), caller: read_caller(reader)? },
         unknown => return Err(DecodeError::Unknown(u64::from(unknown))),
     })
 }

@@ -1,11 +1,12 @@
-//! What shards say to each other, and the outbox that remembers it until the other side has it on disk.
+//! What shards and the task scheduler say to each other, and the outbox that remembers it until the other side has it on disk.
 //!
 //! Messages go first in, first out per (sender, receiver), numbered without gaps. The number follows from the order of
 //! the sender's records, so a recovery numbers them the same; the receiver keeps the last number it applied per
 //! sender, so a resend is known.
 
 use crate::record::{
-    Caller, ChildSpec, DecodeError, IdConflict, IdReuse, Lsn, ParentClose, Reader, RunNo, Seq, ShardId, Status, Writer,
+    Caller, ChildSpec, DecodeError, IdConflict, IdReuse, Lsn, ParentClose, Reader, RunNo, Seq, ShardId, Status, TaskNo,
+    TaskRole, Writer,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -41,6 +42,14 @@ pub enum Body {
     Watch { id: Box<str>, target: Option<RunNo>, caller: Caller },
     /// What this operation waits for has ended, or cannot be.
     Ended { run: RunNo, seq: Seq, status: Status, payload: Box<[u8]> },
+    /// To the scheduler: submit a task. `order` is what [`crate::record::encode_order`] wrote.
+    Order { caller: Caller, role: TaskRole, order: Box<[u8]> },
+    /// To the scheduler: what was asked for as this operation is not wanted any more.
+    CancelOrder { caller: Caller },
+    /// To the scheduler: ask a task to end.
+    CancelTask { task: TaskNo, reason: Box<str> },
+    /// To the scheduler: say when the task ends.
+    WatchTask { task: TaskNo, caller: Caller },
 }
 
 /// [`ChildSpec`] that owns its texts.
@@ -76,7 +85,7 @@ impl From<&ChildSpec<'_>> for OwnedChild {
 
 /// Everything sent that its receiver has not yet acknowledged as durable.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+pub struct Outbox {
     lanes: BTreeMap<ShardId, Lane>,
 }
 
@@ -102,7 +111,7 @@ impl Lane {
 
 impl Outbox {
     /// Numbers a message and keeps it.
-    pub(crate) fn post(&mut self, from: ShardId, to: ShardId, lsn: Lsn, body: Body) -> Message {
+    pub fn post(&mut self, from: ShardId, to: ShardId, lsn: Lsn, body: Body) -> Message {
         let lane = self.lanes.entry(to).or_default();
         lane.sent += 1;
         let body = Arc::new(body);
@@ -111,7 +120,7 @@ impl Outbox {
     }
 
     /// Forgets what a receiver has on disk. `false`: there was nothing to forget.
-    pub(crate) fn acknowledge(&mut self, to: ShardId, number: u64) -> bool {
+    pub fn acknowledge(&mut self, to: ShardId, number: u64) -> bool {
         let Some(lane) = self.lanes.get_mut(&to) else { return false };
         let kept = lane.sent.saturating_sub(number);
         let before = lane.waiting.len();
@@ -122,12 +131,12 @@ impl Outbox {
     }
 
     /// Everything not acknowledged, in order.
-    pub(crate) fn waiting(&self, from: ShardId) -> impl Iterator<Item = Message> {
+    pub fn waiting(&self, from: ShardId) -> impl Iterator<Item = Message> {
         self.lanes.iter().flat_map(move |(to, lane)| lane.waiting_from(from, *to))
     }
 
     /// Everything that a receiver has not acknowledged, in order.
-    pub(crate) fn waiting_for(&self, from: ShardId, to: ShardId) -> impl Iterator<Item = Message> {
+    pub fn waiting_for(&self, from: ShardId, to: ShardId) -> impl Iterator<Item = Message> {
         self.lanes.get(&to).into_iter().flat_map(move |lane| lane.waiting_from(from, to))
     }
 
@@ -164,7 +173,7 @@ impl Outbox {
     }
 
     /// How many wait.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.lanes.values().map(|lane| lane.waiting.len()).sum()
     }
 }

@@ -15,6 +15,7 @@
 
 mod apply;
 mod attempts;
+mod awakeables;
 mod checkpoint;
 mod code;
 mod commands;
@@ -49,7 +50,7 @@ pub use commands::{Refusal, StartCommand, Started, Target};
 pub use continuing::NextRun;
 pub use journal::JournalSize;
 pub use limits::{Limits, check_actor, check_text};
-pub use messages::{Body, Message, OwnedChild};
+pub use messages::{Body, Message, Outbox, OwnedChild};
 pub use restore::RestoreError;
 pub use revive::REVIVED;
 pub use run::RunIx;

@@ -66,7 +66,11 @@ impl Shard {
         {
             return Err(RestoreError::TooLong(no));
         }
-        if let Some(unknown) = shards_named(&record).into_iter().flatten().find(|shard| shard.0 >= self.count) {
+        if let Some(unknown) = shards_named(&record)
+            .into_iter()
+            .flatten()
+            .find(|shard| shard.0 >= self.count && *shard != ShardId::SCHEDULER)
+        {
             return Err(RestoreError::UnknownShard(unknown));
         }
         self.apply(lsn, &record, bytes, run, None);
@@ -106,6 +110,7 @@ pub(super) fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
         | Record::Signal { .. }
         | Record::ChildSet { .. }
         | Record::SendSet { .. }
+        | Record::TaskSet { .. }
         | Record::ChildDone { .. }
         | Record::Cancel { .. }
         | Record::Resumed { .. }

@@ -80,6 +80,8 @@ pub(crate) struct OpenRun {
     pub(crate) paused: BTreeSet<Seq>,
     pub(crate) dedupe: BTreeSet<Box<str>>,
     pub(crate) children: Vec<Child>,
+    /// Tasks that have not ended and are not to outlive the run, by the operation that waits for them.
+    pub(crate) orders: Vec<Seq>,
     pub(crate) watchers: Vec<Caller>,
     /// Updates that the code was handed.
     pub(crate) updates: Option<Box<HandedUpdates>>,

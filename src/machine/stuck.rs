@@ -3,7 +3,7 @@
 use super::code::Halt;
 use super::run::{Code, RunIx};
 use super::shard::{Effect, Shard, Work};
-use crate::record::{Record, Sending, Seq};
+use crate::record::{Record, Sending, Seq, TaskRole};
 use std::fmt;
 
 /// What an operation is, beside its number: the same in replay, or the run is stuck.
@@ -17,6 +17,7 @@ pub(crate) enum Operation<'a> {
     Signal { name: &'a str, id: &'a str },
     Cancel(&'a str),
     Result(&'a str),
+    Task { kind: &'a str, role: TaskRole },
 }
 
 impl<'a> Operation<'a> {
@@ -31,6 +32,7 @@ impl<'a> Operation<'a> {
             Record::ConditionSet { seq, .. } => (seq, Operation::Condition),
             Record::ChildSet { seq, child, .. } => (seq, Operation::Child { kind: child.kind, id: child.id }),
             Record::SendSet { seq, id, what, .. } => (seq, Operation::sending(id, what)),
+            Record::TaskSet { seq, kind, role, .. } => (seq, Operation::Task { kind, role }),
             Record::Start { .. }
             | Record::Heartbeat { .. }
             | Record::TimerFired { .. }
@@ -54,8 +56,10 @@ impl<'a> Operation<'a> {
     pub(crate) fn sending(id: &'a str, what: Sending<'a>) -> Operation<'a> {
         match what {
             Sending::Signal(name, _) => Operation::Signal { name, id },
-            Sending::Cancel(_) | Sending::CancelChild(_) => Operation::Cancel(id),
-            Sending::Watch => Operation::Result(id),
+            Sending::Cancel(_) | Sending::CancelChild(_) | Sending::CancelOrder(_) | Sending::CancelTask(..) => {
+                Operation::Cancel(id)
+            }
+            Sending::Watch | Sending::WatchTask(_) => Operation::Result(id),
         }
     }
 
@@ -69,6 +73,8 @@ impl<'a> Operation<'a> {
             Operation::Signal { name, id } => ("signal", format!("{name} {id}")),
             Operation::Cancel(id) => ("cancel", id.to_owned()),
             Operation::Result(id) => ("result", id.to_owned()),
+            Operation::Task { kind, role: TaskRole::Detached } => ("enqueue", kind.to_owned()),
+            Operation::Task { kind, .. } => ("run", kind.to_owned()),
         };
         Described { kind, name }
     }
@@ -85,6 +91,8 @@ impl fmt::Display for Operation<'_> {
             Operation::Signal { name, id } => write!(formatter, "signal \"{name}\" to workflow \"{id}\""),
             Operation::Cancel(id) => write!(formatter, "cancel of workflow \"{id}\""),
             Operation::Result(id) => write!(formatter, "result of workflow \"{id}\""),
+            Operation::Task { kind, role: TaskRole::Detached } => write!(formatter, "enqueue of task \"{kind}\""),
+            Operation::Task { kind, .. } => write!(formatter, "run of task \"{kind}\""),
         }
     }
 }

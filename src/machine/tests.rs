@@ -1,5 +1,6 @@
 //! Tests of the machine, by subject: given records and verbs, when something happens, then records, deliveries, effects.
 
+mod awakeables;
 mod checkpoint;
 mod children;
 mod continuing;

@@ -172,7 +172,7 @@ impl Shard {
             Op::Timer { due_ms } => Explanation::Timer(*due_ms),
             Op::Wait { name, .. } => Explanation::Waiting(format!("signal \"{name}\"")),
             Op::Condition { .. } => Explanation::Waiting("a condition".into()),
-            Op::Child => Explanation::Waiting("another workflow".into()),
+            Op::Child => Explanation::Waiting("another workflow, or a task".into()),
         });
         // What somebody has to act on says more than what runs, and that more than what waits.
         reasons.min_by_key(rank).unwrap_or(Explanation::Outside)

@@ -207,6 +207,7 @@ impl Shard {
             | Record::WaitSet { seq, .. }
             | Record::ConditionSet { seq, .. }
             | Record::ChildSet { seq, .. }
+            | Record::TaskSet { seq, .. }
             | Record::SendSet { seq, .. } => {
                 if is_asked(seq) {
                     Walk::Pass

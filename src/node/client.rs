@@ -1,8 +1,8 @@
 //! Verbs of clients.
 
 use super::code::policies;
-use super::export::{Call, Fault, Shared, export};
-use super::hot::{as_text, export_hot};
+use super::export::{Call, as_text, export, export_hot};
+use super::fault::{Fault, Shared};
 use crate::engine::{FIELD, Filter, Past, PastEnd, ROW, Run, Slot, StartRequest};
 use napi::Env;
 use napi::bindgen_prelude::Object;
@@ -53,6 +53,13 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
         let run = Run { id: &id, run_id: &run_id };
         let mut engine = shared.borrow_mut();
         Ok(engine.signal(call.get(0)?, run, &name, payload.as_bytes(), dedupe.as_deref(), actor.as_deref())?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "completeAwakeable", move |call| {
+        let ((id, run_id), name, payload) = (target(call)?, call.get::<String>(3)?, call.get::<String>(4)?);
+        let (actor, run) = (call.optional_text(5)?, Run { id: &id, run_id: &run_id });
+        let mut engine = shared.borrow_mut();
+        Ok(engine.complete_awakeable(call.get(0)?, run, &name, payload.as_bytes(), actor.as_deref())?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "cancel", move |call| {
@@ -214,12 +221,12 @@ fn export_past(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Res
 }
 
 /// The id and the run id, arguments 1 and 2 of most verbs.
-fn target(call: &Call<'_, '_>) -> Result<(String, String), Fault> {
+fn target(call: &Call) -> Result<(String, String), Fault> {
     Ok((call.get(1)?, call.get(2)?))
 }
 
 /// A filter, arguments 1 to 6.
-fn filter(call: &Call<'_, '_>) -> Result<Filter, Fault> {
+fn filter(call: &Call) -> Result<Filter, Fault> {
     let (kinds, marks) = (call.get::<String>(1)?, call.get::<String>(3)?);
     let mark = |with: char, without: char| {
         if marks.contains(with) {

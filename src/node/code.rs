@@ -1,13 +1,13 @@
 //! Verbs of running code, and the turn of events.
 
-use super::export::{DEAD, LATER, RECORDED, Shared, export, halt};
+use super::export::{as_text, export, export_hot};
+use super::fault::{DEAD, Fault, LATER, RECORDED, Shared, halt};
 use super::heads::write_heads;
-use super::hot::{as_text, export_hot};
+use super::task_texts::submission;
 use crate::engine::{
     ChildSpec, Completed, Delivery, DeliveryKind, Events, Halt, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Sending,
-    Seq, Slot, Status, StepMode,
+    Seq, Slot, Status, StepMode, TaskRole,
 };
-use crate::node::export::Fault;
 use napi::Env;
 use napi::bindgen_prelude::{Object, Uint32Array};
 use std::cell::RefCell;
@@ -85,9 +85,23 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
             3 => Sending::CancelChild(Seq(payload
                 .parse()
                 .map_err(|_| Fault::bad_input(format!("\"{payload}\" is no operation")))?)),
+            4 => Sending::CancelOrder(Seq(payload
+                .parse()
+                .map_err(|_| Fault::bad_input(format!("\"{payload}\" is no operation")))?)),
+            5 => Sending::CancelTask(known_task(&id)?, &payload),
+            6 => Sending::WatchTask(known_task(&id)?),
             other => return Err(Fault::bad_input(format!("{other} is nothing that can be sent"))),
         };
         Ok(answer(shared.borrow_mut().open_send(slot, seq, &id, run_no(&run_id)?, what)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "openTask", move |call| {
+        let (slot, seq, role) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<u32>(2)?);
+        let text: String = call.get(3)?;
+        let role = u8::try_from(role).ok().and_then(TaskRole::from_code);
+        let role = role.ok_or_else(|| Fault::bad_input("there is no such part that a task plays for a run"))?;
+        let (spec, dedupe) = submission(&text)?;
+        Ok(answer(shared.borrow_mut().open_task(slot, seq, role, dedupe, &spec)))
     })?;
     export_results(env, object, engine)?;
     super::updates::export_updates(env, object, engine)?;
@@ -262,6 +276,10 @@ pub(super) fn policies(flags: u32) -> Result<(IdReuse, IdConflict), Fault> {
     let reuse = IdReuse::from_code((flags >> 2 & 3) as u8);
     let conflict = IdConflict::from_code((flags >> 4 & 3) as u8);
     reuse.zip(conflict).ok_or_else(|| Fault::bad_input(format!("{flags} holds no id policies")))
+}
+
+fn known_task(id: &str) -> Result<crate::engine::TaskNo, Fault> {
+    crate::engine::parse_task_id(id).ok_or_else(|| Fault::bad_input(format!("\"{id}\" is no id of a task")))
 }
 
 fn run_no(run_id: &str) -> Result<Option<RunNo>, Fault> {

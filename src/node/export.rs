@@ -1,64 +1,39 @@
-//! Functions that JS calls: each converts its arguments, turns errors into JS errors with a code, and catches panics.
+//! Functions that JS calls: the one way in. A function is a closure behind a trampoline that all of them share, so that
+//! each costs the addon little more than what it does; converted closures of napi cost 2.5 kB each.
+//!
+//! Verbs that run once or more a step read their texts into buffers that are kept ([`Call::text`]) and answer with a
+//! number: measured at a third of the cost of converting.
+#![allow(unsafe_code, reason = "raw Node-API calls; the only other way costs a multiple per call")]
 
-use crate::engine::{EngineError, ForeignEngine, Halt};
-use napi::bindgen_prelude::{FromNapiValue, FunctionCallContext, JsObjectValue, Object, ToNapiValue};
-use napi::{Env, Error, Status};
-use std::any::Any;
-use std::cell::RefCell;
+use super::fault::{Fault, panic_message, throw};
+use napi::bindgen_prelude::{FromNapiValue, JsObjectValue, Object, ToNapiValue, Unknown};
+use napi::{Env, sys};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 
-/// The engine behind an object of functions. Lives on one JS thread.
-pub(super) type Shared = Rc<RefCell<ForeignEngine>>;
+/// Most arguments that a verb has.
+const ARGUMENTS_MAX: usize = 16;
 
-/// Codes below zero that verbs of running code answer.
-pub(super) const RECORDED: f64 = -1.0;
-pub(super) const LATER: f64 = -2.0;
-pub(super) const MISMATCH: f64 = -3.0;
-pub(super) const DEAD: f64 = -4.0;
+/// Texts up to this size are read in one call.
+const TEXT_BYTES: usize = 1_024;
 
-/// An error with the code by which JS finds its class.
-pub(super) struct Fault {
-    code: &'static str,
-    message: String,
+/// A buffer larger than this is not kept for the next call.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
+/// What a function does. Its answer is a value of the call.
+type Verb = dyn Fn(&Call) -> Result<sys::napi_value, Fault>;
+
+/// The arguments of a call. Valid only while the call lasts.
+pub(super) struct Call {
+    env: sys::napi_env,
+    arguments: [sys::napi_value; ARGUMENTS_MAX],
+    count: usize,
 }
 
-impl From<EngineError> for Fault {
-    fn from(error: EngineError) -> Self {
-        Fault { code: error.code.text(), message: error.message }
-    }
-}
-
-impl From<Error> for Fault {
-    fn from(error: Error) -> Self {
-        Fault { code: "BAD_INPUT", message: error.reason.to_string() }
-    }
-}
-
-impl Fault {
-    pub(super) fn bad_input(message: impl Into<String>) -> Self {
-        Fault { code: "BAD_INPUT", message: message.into() }
-    }
-}
-
-/// What a verb of running code answers when nothing of the run goes on.
-pub(super) fn halt(halt: Halt) -> f64 {
-    match halt {
-        Halt::Dead => DEAD,
-        Halt::Mismatch => MISMATCH,
-    }
-}
-
-/// The arguments of a call.
-pub(super) struct Call<'a, 'b> {
-    context: &'a FunctionCallContext<'b>,
-}
-
-impl Call<'_, '_> {
+impl Call {
     /// An argument of a type.
     pub(super) fn get<T: FromNapiValue>(&self, index: usize) -> Result<T, Fault> {
-        self.context
-            .get(index)
+        // SAFETY: `env` and the arguments are those of the call that is going on.
+        unsafe { T::from_napi_value(self.env, self.argument(index)?) }
             .map_err(|error| Fault::bad_input(format!("argument {} of the engine: {}", index + 1, error.reason)))
     }
 
@@ -68,45 +43,169 @@ impl Call<'_, '_> {
         Ok((!text.is_empty()).then_some(text))
     }
 
-    /// A number of milliseconds that is left out when it is negative.
+    /// An argument that is a whole number from 0 to 2^32.
+    pub(super) fn number(&self, index: usize) -> Result<u32, Fault> {
+        let mut value = 0;
+        // SAFETY: `env` and the arguments are those of the call that is going on; Node-API checks the type.
+        let status = unsafe { sys::napi_get_value_uint32(self.env, self.argument(index)?, &mut value) };
+        self.expect(status, index, "a number").map(|()| value)
+    }
+
+    /// An argument that is a number of milliseconds; negative: none.
     pub(super) fn optional_ms(&self, index: usize) -> Result<Option<i64>, Fault> {
-        let ms: f64 = self.get(index)?;
-        Ok((ms >= 0.0).then_some(ms as i64))
+        let mut value = 0.0;
+        // SAFETY: as for `number`.
+        let status = unsafe { sys::napi_get_value_double(self.env, self.argument(index)?, &mut value) };
+        self.expect(status, index, "a number").map(|()| (value >= 0.0).then_some(value as i64))
+    }
+
+    /// An argument that is a text, into a buffer.
+    pub(super) fn text(&self, index: usize, into: &mut Vec<u8>) -> Result<(), Fault> {
+        let argument = self.argument(index)?;
+        into.clear();
+        if into.capacity() > KEPT_BYTES_MAX {
+            *into = Vec::new();
+        }
+        into.reserve(TEXT_BYTES);
+        let mut written = self.read_text(argument, index, into)?;
+        // Short of the room by less than the longest character: there may be more of it.
+        if written + 4 >= into.capacity() {
+            let mut length = 0;
+            // SAFETY: a null buffer asks for the length alone.
+            let status =
+                unsafe { sys::napi_get_value_string_utf8(self.env, argument, std::ptr::null_mut(), 0, &mut length) };
+            self.expect(status, index, "a text")?;
+            into.reserve(length + 1);
+            written = self.read_text(argument, index, into)?;
+        }
+        // SAFETY: Node-API has written so many bytes into the capacity.
+        unsafe { into.set_len(written) };
+        Ok(())
+    }
+
+    fn read_text(&self, argument: sys::napi_value, index: usize, into: &mut Vec<u8>) -> Result<usize, Fault> {
+        let mut written = 0;
+        // SAFETY: the buffer has this capacity; Node-API writes at most that, its closing zero included.
+        let status = unsafe {
+            sys::napi_get_value_string_utf8(self.env, argument, into.as_mut_ptr().cast(), into.capacity(), &mut written)
+        };
+        self.expect(status, index, "a text").map(|()| written)
+    }
+
+    fn argument(&self, index: usize) -> Result<sys::napi_value, Fault> {
+        if index < self.count {
+            Ok(self.arguments[index])
+        } else {
+            Err(Fault::bad_input(format!("argument {} of the engine is missing", index + 1)))
+        }
+    }
+
+    fn expect(&self, status: sys::napi_status, index: usize, what: &str) -> Result<(), Fault> {
+        if status == sys::Status::napi_ok {
+            Ok(())
+        } else {
+            Err(Fault::bad_input(format!("argument {} of the engine is not {what}", index + 1)))
+        }
     }
 }
 
-/// Adds a function to an object.
+/// The text of a buffer that [`Call::text`] filled.
+pub(super) fn as_text(bytes: &[u8]) -> Result<&str, Fault> {
+    std::str::from_utf8(bytes).map_err(|_| Fault::bad_input("a text is not valid UTF-8"))
+}
+
+/// Adds a function to an object. What it answers is converted.
 pub(super) fn export<R, F>(env: &Env, object: &mut Object<'_>, name: &str, verb: F) -> napi::Result<()>
 where
     R: ToNapiValue,
-    F: 'static + Fn(&Call<'_, '_>) -> Result<R, Fault>,
+    F: 'static + Fn(&Call) -> Result<R, Fault>,
 {
-    let function = env.create_function_from_closure::<(), R, _>(name, move |context| {
-        match catch_unwind(AssertUnwindSafe(|| verb(&Call { context: &context }))) {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(fault)) => Err(throw(context.env, &fault)),
-            Err(panic) => Err(throw(context.env, &panic_message(&*panic))),
+    let verb = move |call: &Call| {
+        let answer = verb(call)?;
+        // SAFETY: `env` is that of the call that is going on.
+        Ok(unsafe { R::to_napi_value(call.env, answer) }?)
+    };
+    add_function(env, object, name, Box::new(verb))
+}
+
+/// Adds a function to an object that answers with a number.
+pub(super) fn export_hot<F>(env: &Env, object: &mut Object<'_>, name: &str, verb: F) -> napi::Result<()>
+where
+    F: 'static + Fn(&Call) -> Result<f64, Fault>,
+{
+    add_function(env, object, name, Box::new(move |call| verb(call).map(|answer| number(call.env, answer))))
+}
+
+fn add_function(env: &Env, object: &mut Object<'_>, name: &str, verb: Box<Verb>) -> napi::Result<()> {
+    let verb = Box::into_raw(Box::new(verb));
+    let mut function = std::ptr::null_mut();
+    // SAFETY: `enter` reads the data as the `Box<Verb>` that it was made from; the finalizer below frees it, once, when
+    // the function is collected, after which nobody can call it.
+    let function = unsafe {
+        let created = sys::napi_create_function(
+            env.raw(),
+            name.as_ptr().cast(),
+            name.len() as isize,
+            Some(enter),
+            verb.cast(),
+            &mut function,
+        );
+        if created != sys::Status::napi_ok {
+            drop(Box::from_raw(verb));
+            return Err(napi::Error::from_reason(format!("the function \"{name}\" could not be made")));
         }
-    })?;
+        let no_reference = std::ptr::null_mut();
+        sys::napi_add_finalizer(env.raw(), function, verb.cast(), Some(free), no_reference, no_reference.cast());
+        Unknown::from_raw_unchecked(env.raw(), function)
+    };
     object.set_named_property(name, function)
 }
 
-/// What a panic becomes in JS.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> Fault {
-    let said = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or_default();
-    let message = format!("fusee has a bug: {said}; what was acknowledged is safe, close and reopen");
-    Fault { code: "INTERNAL", message }
+/// Called by JS.
+unsafe extern "C" fn enter(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+    let mut call = Call { env, arguments: [std::ptr::null_mut(); ARGUMENTS_MAX], count: ARGUMENTS_MAX };
+    let mut data = std::ptr::null_mut();
+    // SAFETY: the pointers are to places that live through the call; `count` says how much room `arguments` has.
+    let status = unsafe {
+        let (arguments, this) = (call.arguments.as_mut_ptr(), std::ptr::null_mut());
+        sys::napi_get_cb_info(env, info, &mut call.count, arguments, this, &mut data)
+    };
+    if status != sys::Status::napi_ok {
+        return std::ptr::null_mut();
+    }
+    call.count = call.count.min(ARGUMENTS_MAX);
+    // SAFETY: `add_function` made the data from a box of this type, which lives as long as the function.
+    let verb = unsafe { &*data.cast::<Box<Verb>>() };
+    let fault = match catch_unwind(AssertUnwindSafe(|| verb(&call))) {
+        Ok(Ok(answer)) => return answer,
+        Ok(Err(fault)) => fault,
+        Err(panic) => panic_message(&*panic),
+    };
+    throw(&Env::from_raw(env), &fault);
+    std::ptr::null_mut()
 }
 
-/// Throws in JS.
-pub(super) fn throw(env: &Env, fault: &Fault) -> Error {
-    let message = fault.message.replace('\0', "\u{fffd}");
-    match env.throw_error(&message, Some(fault.code)) {
-        Ok(()) => Error::from_status(Status::PendingException),
-        Err(error) => error,
+/// A number of JS; small whole ones without an allocation.
+fn number(env: sys::napi_env, value: f64) -> sys::napi_value {
+    let mut result = std::ptr::null_mut();
+    let small = value as i32;
+    // SAFETY: `env` is that of the call that is going on.
+    unsafe {
+        if f64::from(small) == value {
+            sys::napi_create_int32(env, small, &mut result);
+        } else {
+            sys::napi_create_double(env, value, &mut result);
+        }
     }
+    result
+}
+
+/// Called when the function is collected.
+unsafe extern "C" fn free(_env: sys::napi_env, data: *mut std::ffi::c_void, _hint: *mut std::ffi::c_void) {
+    // A destructor that panics must not unwind into Node.
+    let freed = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the data is the box of `add_function`, and this runs once.
+        drop(unsafe { Box::from_raw(data.cast::<Box<Verb>>()) });
+    }));
+    drop(freed);
 }

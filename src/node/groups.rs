@@ -3,9 +3,10 @@
 
 use super::client::export_client;
 use super::code::export_code;
-use super::export::{Fault, Shared, export, throw};
-use super::hot::export_hot;
+use super::export::{export, export_hot};
+use super::fault::{Fault, Shared, throw};
 use super::open::{notifier, shared_object};
+use super::schedules::export_schedules;
 use super::tasks::export_tasks;
 use crate::engine::{ForeignEngine, Joinable, Run, Slot};
 use napi::Env;
@@ -115,5 +116,6 @@ pub(super) fn export_all(env: &Env, object: &mut Object<'_>, engine: &Shared) ->
     export_code(env, object, engine)?;
     export_client(env, object, engine)?;
     export_tasks(env, object, engine)?;
+    export_schedules(env, object, engine)?;
     export_group(env, object, engine)
 }

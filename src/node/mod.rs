@@ -9,10 +9,11 @@ mod code;
 #[cfg(feature = "count-bytes")]
 mod count_bytes;
 mod export;
+mod fault;
 mod groups;
 mod heads;
-mod hot;
 mod open;
+mod schedules;
 mod task_texts;
 mod tasks;
 mod updates;

@@ -1,7 +1,8 @@
 //! Opening: options in, an object of functions out.
 #![expect(unreachable_pub, reason = "exports of the addon are public for its macro")]
 
-use super::export::{Shared, export, throw};
+use super::export::export;
+use super::fault::{Shared, throw};
 use super::groups::export_all;
 use super::task_texts;
 use crate::engine::MemoryStorage;
@@ -38,15 +39,15 @@ pub struct OpenOptions {
     pub max_journal_bytes: f64,
     /// Open runs at most; 0: the default.
     pub max_runs: u32,
-    /// Queues, limits and definitions of tasks, packed.
+    /// Queues, limits, definitions and declared schedules of tasks, packed.
     pub tasks: String,
 }
 
 /// Opens an engine. `notify` is called on this thread, once until the next tick. Errors are thrown with a code.
 #[napi(catch_unwind)]
 pub fn open<'env>(env: &'env Env, options: OpenOptions, notify: Function<'env, (), ()>) -> napi::Result<Object<'env>> {
-    let tasks = task_texts::config(&options.tasks).map_err(|fault| throw(env, &fault))?;
-    let config = Config { tasks, ..config(options)? };
+    let (tasks, schedules) = task_texts::config(&options.tasks).map_err(|fault| throw(env, &fault))?;
+    let config = Config { tasks, schedules, ..config(options)? };
     let engine = ForeignEngine::open(config, notifier(notify)?).map_err(|error| throw(env, &error.into()))?;
     Ok(shared_object(env, engine)?.0)
 }

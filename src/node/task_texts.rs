@@ -3,23 +3,25 @@
 //! Rows are separated by U+001E, fields by U+001F, entries of a list by U+001D, their parts by U+001C. No text of a user
 //! contains any of them: the SDK sees to it, and a payload has no control characters at all.
 
-use super::export::Fault;
+use super::fault::Fault;
+use super::schedules::declared;
 use crate::engine::{
-    Bounds, Class, Condition, Dedupe, DedupeMode, DedupeScope, Edge, FIELD, Lease, LimitSpec, LimitUse, OnFull, OnMiss,
-    Parent, QueueConfig, ROW, Reserve, RetryPolicy, TaskConfig, TaskFilter, TaskNo, TaskOutcome, TaskSpec, UnknownKey,
+    Bounds, Class, Condition, DeclaredSchedules, Dedupe, DedupeMode, DedupeScope, Edge, FIELD, Lease, LimitSpec,
+    LimitUse, OnFull, OnMiss, Parent, QueueConfig, ROW, Reserve, RetryPolicy, TaskConfig, TaskFilter, TaskNo,
+    TaskOutcome, TaskSpec, UnknownKey,
 };
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 const ENTRY: char = '\u{1d}';
-const PART: char = '\u{1c}';
+pub(super) const PART: char = '\u{1c}';
 
 /// Submissions, a row each: queue, type, input, then options, each with a letter before it.
 pub(super) fn submissions(text: &str) -> Result<Vec<(TaskSpec<'_>, Dedupe)>, Fault> {
     text.split(ROW).map(submission).collect()
 }
 
-fn submission(row: &str) -> Result<(TaskSpec<'_>, Dedupe), Fault> {
+pub(super) fn submission(row: &str) -> Result<(TaskSpec<'_>, Dedupe), Fault> {
     let mut fields = row.split(FIELD);
     let (queue, kind, payload) = (next(&mut fields)?, next(&mut fields)?, next(&mut fields)?);
     let mut spec = TaskSpec::new(queue, kind, payload.as_bytes());
@@ -130,12 +132,16 @@ fn outcome(row: &str) -> Result<(Lease, TaskOutcome<'_>), Fault> {
     ))
 }
 
-/// Queues, limits and definitions, a row each, with a letter in the first field.
-pub(super) fn config(text: &str) -> Result<TaskConfig, Fault> {
+/// Queues, limits, definitions and declared schedules, a row each, with a letter in the first field.
+pub(super) fn config(text: &str) -> Result<(TaskConfig, Option<DeclaredSchedules>), Fault> {
+    let mut schedules = None;
     let mut config = TaskConfig { kinds: Some(Default::default()), ..TaskConfig::default() };
     for row in text.split(ROW).filter(|row| !row.is_empty()) {
         let mut fields = row.split(FIELD);
         match next(&mut fields)? {
+            // The option is there, though perhaps with none in it.
+            "S" => schedules = Some(DeclaredSchedules::new()),
+            "d" => schedules.get_or_insert_default().push(declared(row.split_at(2).1)?),
             "s" => config.seed = number(next(&mut fields)?)?,
             "k" => {
                 let kind = next(&mut fields)?.into();
@@ -152,7 +158,7 @@ pub(super) fn config(text: &str) -> Result<TaskConfig, Fault> {
             other => return Err(malformed(other)),
         }
     }
-    Ok(config)
+    Ok((config, schedules))
 }
 
 fn queue<'a>(fields: &mut impl Iterator<Item = &'a str>) -> Result<(&'a str, QueueConfig), Fault> {
@@ -227,18 +233,18 @@ pub(super) fn task_no(text: &str) -> Result<TaskNo, Fault> {
     number(text).map(TaskNo)
 }
 
-fn next<'a>(fields: &mut impl Iterator<Item = &'a str>) -> Result<&'a str, Fault> {
+pub(super) fn next<'a>(fields: &mut impl Iterator<Item = &'a str>) -> Result<&'a str, Fault> {
     fields.next().ok_or_else(|| Fault::bad_input("a text of the SDK ends before its last field"))
 }
 
-fn number<N: FromStr>(text: &str) -> Result<N, Fault> {
+pub(super) fn number<N: FromStr>(text: &str) -> Result<N, Fault> {
     text.parse().map_err(|_| malformed(text))
 }
 
-fn optional<N: FromStr>(text: &str) -> Result<Option<N>, Fault> {
+pub(super) fn optional<N: FromStr>(text: &str) -> Result<Option<N>, Fault> {
     if text.is_empty() { Ok(None) } else { number(text).map(Some) }
 }
 
-fn malformed(text: &str) -> Fault {
+pub(super) fn malformed(text: &str) -> Fault {
     Fault::bad_input(format!("a text of the SDK has \"{}\" where that cannot be", text.escape_debug()))
 }

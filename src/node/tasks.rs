@@ -1,6 +1,7 @@
 //! Verbs of tasks, queues and limits.
 
-use super::export::{Fault, Shared, export};
+use super::export::export;
+use super::fault::{Fault, Shared};
 use super::task_texts::{filter, limit, outcomes, submissions, task_no};
 use crate::engine::Class;
 use napi::Env;

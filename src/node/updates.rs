@@ -1,7 +1,8 @@
 //! Verbs around updates, and starts that bring a message; of running code, those that came with them.
 
 use super::code::{answer, policies};
-use super::export::{Call, DEAD, Fault, LATER, Shared, export, halt};
+use super::export::{Call, export};
+use super::fault::{DEAD, Fault, LATER, Shared, halt};
 use crate::engine::{Accepted, FIELD, NewSignal, NewUpdate, Run, Seq, Slot, StartRequest, StartWith};
 use napi::Env;
 use napi::bindgen_prelude::Object;
@@ -85,7 +86,7 @@ pub(super) fn export_updates(env: &Env, object: &mut Object<'_>, engine: &Shared
 
 /// A start with a message: token, id, type, version, input, policies, timeout, actor, what, name, value, id of the
 /// message, token of the update's answer.
-fn start_with(shared: &Shared, call: &Call<'_, '_>) -> Result<(), Fault> {
+fn start_with(shared: &Shared, call: &Call) -> Result<(), Fault> {
     let (id, kind, input) = (call.get::<String>(1)?, call.get::<String>(2)?, call.get::<String>(4)?);
     let (reuse, conflict) = policies(call.get(5)?)?;
     let actor = call.optional_text(7)?;

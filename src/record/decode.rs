@@ -2,7 +2,7 @@
 
 use super::{
     Caller, ChildSpec, DecodeError, IdConflict, IdReuse, NewRun, NewSignal, Origin, ParentClose, Reader, Record, Retry,
-    RunNo, Sending, Seq, ShardId, Status,
+    RunNo, Sending, Seq, ShardId, Status, TaskNo, TaskRole,
 };
 
 impl<'a> Record<'a> {
@@ -132,6 +132,13 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
         },
         24 => Record::Patched { run: run(from)?, id: from.text()? },
         25 => Record::Paused { run: run(from)?, time_ms: from.signed()?, actor: from.option(Reader::text)? },
+        30 => Record::TaskSet {
+            run: run(from)?,
+            seq: seq(from)?,
+            kind: from.text()?,
+            role: code(from, TaskRole::from_code)?,
+            order: from.bytes()?,
+        },
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }
@@ -142,6 +149,10 @@ fn read_step_head<'a>(from: &mut Reader<'a>) -> Result<(RunNo, Seq, &'a str, u32
 
 fn run(from: &mut Reader<'_>) -> Result<RunNo, DecodeError> {
     from.number().map(RunNo)
+}
+
+fn task(from: &mut Reader<'_>) -> Result<TaskNo, DecodeError> {
+    from.number().map(TaskNo)
 }
 
 /// Operations are numbered from 1.
@@ -181,11 +192,11 @@ fn root(from: &mut Reader<'_>) -> Result<[u8; 16], DecodeError> {
     from.raw(16)?.try_into().map_err(|_| DecodeError::Short)
 }
 
-fn read_caller(from: &mut Reader<'_>) -> Result<Caller, DecodeError> {
+pub(super) fn read_caller(from: &mut Reader<'_>) -> Result<Caller, DecodeError> {
     Ok(Caller { shard: shard(from)?, run: run(from)?, seq: seq(from)? })
 }
 
-fn read_known_origin(from: &mut Reader<'_>) -> Result<Origin, DecodeError> {
+pub(super) fn read_known_origin(from: &mut Reader<'_>) -> Result<Origin, DecodeError> {
     Ok(Origin { from: shard(from)?, number: from.number()? })
 }
 
@@ -222,6 +233,9 @@ fn read_sending<'a>(from: &mut Reader<'a>) -> Result<Sending<'a>, DecodeError> {
         1 => Sending::Cancel(from.text()?),
         2 => Sending::Watch,
         3 => Sending::CancelChild(seq(from)?),
+        4 => Sending::CancelOrder(seq(from)?),
+        5 => Sending::CancelTask(task(from)?, from.text()?),
+        6 => Sending::WatchTask(task(from)?),
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }

@@ -151,6 +151,12 @@ impl Record<'_> {
                 out.signed(time_ms);
                 out.option(actor, Writer::text);
             }
+            Record::TaskSet { run, seq, kind, role, order } => {
+                op_head(out, 30, run, seq);
+                out.text(kind);
+                out.byte(role.code());
+                out.bytes(order);
+            }
         }
     }
 }
@@ -178,13 +184,13 @@ fn update_head(out: &mut Writer<'_>, kind: u8, run: RunNo, number: u32, time_ms:
     out.signed(time_ms);
 }
 
-fn write_caller(out: &mut Writer<'_>, caller: Caller) {
+pub(super) fn write_caller(out: &mut Writer<'_>, caller: Caller) {
     out.number(u64::from(caller.shard.0));
     out.number(caller.run.0);
     out.number(u64::from(caller.seq.0));
 }
 
-fn write_known_origin(out: &mut Writer<'_>, origin: Origin) {
+pub(super) fn write_known_origin(out: &mut Writer<'_>, origin: Origin) {
     out.number(u64::from(origin.from.0));
     out.number(origin.number);
 }
@@ -234,6 +240,19 @@ fn write_sending(out: &mut Writer<'_>, what: Sending<'_>) {
         Sending::CancelChild(seq) => {
             out.byte(3);
             out.number(u64::from(seq.0));
+        }
+        Sending::CancelOrder(seq) => {
+            out.byte(4);
+            out.number(u64::from(seq.0));
+        }
+        Sending::CancelTask(task, reason) => {
+            out.byte(5);
+            out.number(task.0);
+            out.text(reason);
+        }
+        Sending::WatchTask(task) => {
+            out.byte(6);
+            out.number(task.0);
         }
     }
 }

@@ -24,11 +24,15 @@ pub use failure::{encode_failure, encode_step_failure};
 pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
 pub use records::{
     Caller, ChildSpec, FIELDS_BYTES_MAX, IdConflict, IdReuse, NewRun, NewSignal, Numbered, Origin, ParentClose, Record,
-    Retry, Sending, Status, TEXT_BYTES_MAX,
+    Retry, Sending, Status, TEXT_BYTES_MAX, TaskRole,
 };
-pub use task_codec::{decode_schedule, decode_spec, encode_batch, encode_schedule, encode_spec, encode_submitted};
+pub use task_codec::{
+    decode_order, decode_schedule, decode_spec, encode_batch, encode_order, encode_ordered, encode_schedule,
+    encode_spec, encode_submitted,
+};
 pub use tasks::{
-    AttemptEnd, CatchUp, Change, Class, Condition, Edge, LimitSpec, LimitUse, Occurrence, OnMiss, Outcome, Overlap,
-    Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When,
+    AttemptEnd, CatchUp, Change, Class, Condition, Dedupe, DedupeMode, DedupeScope, Edge, LimitSpec, LimitUse,
+    Occurrence, OnMiss, Order, Outcome, Overlap, Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo,
+    TaskRecord, TaskSpec, When,
 };
 pub use varint::{DecodeError, Reader, Writer};

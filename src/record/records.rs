@@ -31,8 +31,11 @@
 //! | 23 | `Continued` | the run ended, the next one under its id exists and has what waited: all or nothing |
 //! | 24 | `Patched` | the code of the run knows a change of the code |
 //! | 25 | `Paused` | somebody asked that nothing of the run goes on until it is resumed |
+//! | 30 | `TaskSet` | the code asked for a task; implies a message to the scheduler |
+//!
+//! 26 to 29 have never been written.
 
-use super::{Lsn, RunNo, Seq, ShardId};
+use super::{Lsn, RunNo, Seq, ShardId, TaskNo};
 
 /// Longest name, id, key or actor, in bytes of UTF-8.
 pub const TEXT_BYTES_MAX: usize = 256;
@@ -148,6 +151,7 @@ macro_rules! codes {
     };
 }
 
+codes!(TaskRole { Awaited = 0, AwaitedLoosely = 1, Detached = 2 });
 codes!(ParentClose { Terminate = 0, Cancel = 1, Abandon = 2 });
 codes!(IdReuse { Allow = 0, AllowFailedOnly = 1, Reject = 2 });
 codes!(IdConflict { SameInput = 0, Fail = 1, UseExisting = 2, TerminateExisting = 3 });
@@ -238,6 +242,34 @@ pub enum Sending<'a> {
     Watch,
     /// A request to end to the child that was started as this operation, and to no other run of its id.
     CancelChild(Seq),
+    /// A request to end to the task that was asked for as this operation.
+    CancelOrder(Seq),
+    /// A request to end to a task, with the reason.
+    CancelTask(TaskNo, &'a str),
+    /// A wait for the end of a task.
+    WatchTask(TaskNo),
+}
+
+impl Sending<'_> {
+    /// Whether it goes to the task scheduler, not to a workflow.
+    #[must_use]
+    pub fn is_to_scheduler(self) -> bool {
+        match self {
+            Sending::CancelOrder(_) | Sending::CancelTask(..) | Sending::WatchTask(_) => true,
+            Sending::Signal(..) | Sending::Cancel(_) | Sending::Watch | Sending::CancelChild(_) => false,
+        }
+    }
+}
+
+/// What a task is to the run that asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskRole {
+    /// The run waits for its end, and does not outlive the need for it: it is cancelled when the run ends first.
+    Awaited,
+    /// The run waits for its end. It goes on when the run ends first.
+    AwaitedLoosely,
+    /// The run wants to know that it exists, and no more.
+    Detached,
 }
 
 /// What follows a failed attempt.
@@ -416,6 +448,14 @@ pub enum Record<'a> {
         time_ms: i64,
         actor: Option<&'a str>,
     },
+    /// `order` is what [`super::encode_order`] wrote.
+    TaskSet {
+        run: RunNo,
+        seq: Seq,
+        kind: &'a str,
+        role: TaskRole,
+        order: &'a [u8],
+    },
 }
 
 impl Record<'_> {
@@ -445,7 +485,8 @@ impl Record<'_> {
             | Record::SignalledStart { run, .. }
             | Record::Continued { run, .. }
             | Record::Patched { run, .. }
-            | Record::Paused { run, .. } => Some(run),
+            | Record::Paused { run, .. }
+            | Record::TaskSet { run, .. } => Some(run),
             Record::Answered { .. } | Record::Received { .. } => None,
         }
     }
@@ -478,7 +519,8 @@ impl Record<'_> {
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Patched { .. }
-            | Record::Paused { .. } => None,
+            | Record::Paused { .. }
+            | Record::TaskSet { .. } => None,
         }
     }
 
@@ -499,8 +541,11 @@ impl Record<'_> {
             Record::Signal { .. } => "signalReceived",
             Record::ChildSet { .. } => "childStarted",
             Record::SendSet { what: Sending::Signal(..), .. } => "signalSent",
-            Record::SendSet { what: Sending::Cancel(_) | Sending::CancelChild(_), .. } => "cancelSent",
-            Record::SendSet { what: Sending::Watch, .. } => "watchSet",
+            Record::SendSet {
+                what: Sending::Cancel(_) | Sending::CancelChild(_) | Sending::CancelOrder(_) | Sending::CancelTask(..),
+                ..
+            } => "cancelSent",
+            Record::SendSet { what: Sending::Watch | Sending::WatchTask(_), .. } => "watchSet",
             Record::ChildDone { .. } => "childEnded",
             Record::Cancel { .. } => "cancelRequested",
             Record::Resumed { .. } => "resumed",
@@ -515,6 +560,7 @@ impl Record<'_> {
             Record::Continued { .. } => "continuedAsNew",
             Record::Patched { .. } => "patched",
             Record::Paused { .. } => "paused",
+            Record::TaskSet { .. } => "taskEnqueued",
         }
     }
 }

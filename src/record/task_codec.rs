@@ -1,12 +1,14 @@
 //! The bytes of the scheduler's records: a kind byte, then the fields in the order of their declaration. Of a task's
 //! options only those are written that differ from the default, after a number whose bits say which.
 
-use super::decode::{code, flag, small};
+use super::decode::{code, flag, read_caller, read_known_origin, small};
+use super::encode::{write_caller, write_known_origin};
 use super::tasks::{
-    AttemptEnd, CatchUp, Change, Class, Condition, Edge, LimitSpec, LimitUse, Occurrence, OnMiss, Outcome, Overlap,
-    Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When,
+    AttemptEnd, CatchUp, Change, Class, Condition, Dedupe, DedupeMode, DedupeScope, Edge, LimitSpec, LimitUse,
+    Occurrence, OnMiss, Order, Outcome, Overlap, Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo,
+    TaskRecord, TaskSpec, When,
 };
-use super::{DecodeError, Reader, Writer};
+use super::{DecodeError, Reader, TaskRole, Writer};
 
 const KEY: u64 = 1;
 const TENANT: u64 = 1 << 1;
@@ -85,6 +87,29 @@ impl<'a> TaskRecord<'a> {
                 out.signed(*time_ms);
                 out.byte(u8::from(*is_paused));
             }
+            TaskRecord::Ordered { task, time_ms, order, spec } => encode_ordered(out, *task, *time_ms, order, spec),
+            TaskRecord::OrderWaits { time_ms, order, dedupe, spec } => {
+                out.byte(81);
+                out.signed(*time_ms);
+                write_order(out, order);
+                write_dedupe(out, *dedupe);
+                write_spec(out, spec);
+            }
+            TaskRecord::OrderJoined { task, time_ms, order, is_changed } => {
+                head(out, 82, *task, *time_ms);
+                write_order(out, order);
+                out.byte(u8::from(*is_changed));
+            }
+            TaskRecord::OrderRefused { order, time_ms, why } => {
+                out.byte(83);
+                write_order(out, order);
+                out.signed(*time_ms);
+                out.bytes(why);
+            }
+            TaskRecord::MessageTaken { origin } => {
+                out.byte(84);
+                write_known_origin(out, *origin);
+            }
         }
     }
 
@@ -103,6 +128,13 @@ pub fn encode_submitted(out: &mut Writer<'_>, task: TaskNo, time_ms: i64, spec: 
     write_spec(out, spec);
 }
 
+/// Writes an `Ordered` without making one first.
+pub fn encode_ordered(out: &mut Writer<'_>, task: TaskNo, time_ms: i64, order: &Order, spec: &TaskSpec<'_>) {
+    head(out, 80, task, time_ms);
+    write_order(out, order);
+    write_spec(out, spec);
+}
+
 /// Writes a `Batch` without making one first.
 pub fn encode_batch(out: &mut Writer<'_>, first: TaskNo, time_ms: i64, specs: &[TaskSpec<'_>]) {
     head(out, 65, first, time_ms);
@@ -115,6 +147,21 @@ pub fn encode_batch(out: &mut Writer<'_>, first: TaskNo, time_ms: i64, specs: &[
 /// Writes a task's description alone, for whoever keeps it outside the log.
 pub fn encode_spec(bytes: &mut Vec<u8>, spec: &TaskSpec<'_>) {
     write_spec(&mut Writer::new(bytes), spec);
+}
+
+/// Writes a task as a run asks for it, for the shard that keeps it in the run's journal.
+pub fn encode_order(bytes: &mut Vec<u8>, dedupe: Dedupe, spec: &TaskSpec<'_>) {
+    let out = &mut Writer::new(bytes);
+    write_dedupe(out, dedupe);
+    write_spec(out, spec);
+}
+
+/// Reads what [`encode_order`] wrote.
+pub fn decode_order(bytes: &[u8]) -> Result<(Dedupe, TaskSpec<'_>), DecodeError> {
+    let mut reader = Reader::new(bytes);
+    let order = (read_dedupe(&mut reader)?, read_spec(&mut reader)?);
+    reader.end()?;
+    Ok(order)
 }
 
 /// Reads what [`encode_spec`] wrote.
@@ -176,8 +223,70 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<TaskRecord<'a>, DecodeError>
         },
         75 => TaskRecord::ScheduleMoved { name: from.text()?, past_ms: from.signed()? },
         76 => TaskRecord::SchedulePaused { name: from.text()?, time_ms: from.signed()?, is_paused: flag(from)? },
+        80 => TaskRecord::Ordered {
+            task: task(from)?,
+            time_ms: from.signed()?,
+            order: read_order(from)?,
+            spec: Box::new(read_spec(from)?),
+        },
+        81 => TaskRecord::OrderWaits {
+            time_ms: from.signed()?,
+            order: read_order(from)?,
+            dedupe: read_dedupe(from)?,
+            spec: Box::new(read_spec(from)?),
+        },
+        82 => TaskRecord::OrderJoined {
+            task: task(from)?,
+            time_ms: from.signed()?,
+            order: read_order(from)?,
+            is_changed: flag(from)?,
+        },
+        83 => TaskRecord::OrderRefused { order: read_order(from)?, time_ms: from.signed()?, why: from.bytes()? },
+        84 => TaskRecord::MessageTaken { origin: read_known_origin(from)? },
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
+}
+
+fn write_order(out: &mut Writer<'_>, order: &Order) {
+    write_caller(out, order.caller);
+    write_known_origin(out, order.origin);
+    out.byte(order.role.code());
+}
+
+fn read_order(from: &mut Reader<'_>) -> Result<Order, DecodeError> {
+    Ok(Order { caller: read_caller(from)?, origin: read_known_origin(from)?, role: code(from, TaskRole::from_code)? })
+}
+
+fn write_dedupe(out: &mut Writer<'_>, Dedupe { mode, scope }: Dedupe) {
+    match mode {
+        DedupeMode::Skip => out.byte(0),
+        DedupeMode::Replace => out.byte(1),
+        DedupeMode::Debounce { window_ms, max_wait_ms } => {
+            out.byte(2);
+            out.number(u64::from(window_ms));
+            out.option(max_wait_ms.map(u64::from), Writer::number);
+        }
+        DedupeMode::Throttle { window_ms } => {
+            out.byte(3);
+            out.number(u64::from(window_ms));
+        }
+        DedupeMode::Rerun => out.byte(4),
+        DedupeMode::Error => out.byte(5),
+    }
+    out.byte(scope.code());
+}
+
+fn read_dedupe(from: &mut Reader<'_>) -> Result<Dedupe, DecodeError> {
+    let mode = match from.byte()? {
+        0 => DedupeMode::Skip,
+        1 => DedupeMode::Replace,
+        2 => DedupeMode::Debounce { window_ms: small(from)?, max_wait_ms: from.option(small)? },
+        3 => DedupeMode::Throttle { window_ms: small(from)? },
+        4 => DedupeMode::Rerun,
+        5 => DedupeMode::Error,
+        other => return Err(DecodeError::Unknown(u64::from(other))),
+    };
+    Ok(Dedupe { mode, scope: code(from, DedupeScope::from_code)? })
 }
 
 fn write_spec(out: &mut Writer<'_>, spec: &TaskSpec<'_>) {

@@ -51,6 +51,9 @@ fn schedule(when: When<'static>, catch_up: CatchUp) -> ScheduleEntry<'static> {
 
 fn samples() -> Vec<(&'static str, TaskRecord<'static>)> {
     let (task, time_ms) = (TaskNo(300), TIME_MS);
+    let origin = Origin { from: ShardId(2), number: 9 };
+    let order =
+        Order { caller: Caller { shard: ShardId(2), run: RunNo(7), seq: Seq(3) }, origin, role: TaskRole::Detached };
     vec![
         (
             "40 ac02 80a0abfef962 0171 016b 02 0131 00",
@@ -117,6 +120,25 @@ fn samples() -> Vec<(&'static str, TaskRecord<'static>)> {
         ("49 80a0abfef962 00 00", TaskRecord::SchedulesSet { time_ms, set: Vec::new(), removed: Vec::new() }),
         ("4b 016e 80a0abfef962", TaskRecord::ScheduleMoved { name: "n", past_ms: time_ms }),
         ("4c 016e 80a0abfef962 01", TaskRecord::SchedulePaused { name: "n", time_ms, is_paused: true }),
+        (
+            "50 ac02 80a0abfef962 020703 0209 02 0171 016b 02 0131 00",
+            TaskRecord::Ordered { task, time_ms, order, spec: Box::new(TaskSpec::new("q", "k", b"1")) },
+        ),
+        (
+            "51 80a0abfef962 020703 0209 02 02050107 00 0171 016b 02 0131 00",
+            TaskRecord::OrderWaits {
+                time_ms,
+                order,
+                dedupe: Dedupe {
+                    mode: DedupeMode::Debounce { window_ms: 5, max_wait_ms: Some(7) },
+                    scope: DedupeScope::Pending,
+                },
+                spec: Box::new(TaskSpec::new("q", "k", b"1")),
+            },
+        ),
+        ("52 ac02 80a0abfef962 020703 0209 02 01", TaskRecord::OrderJoined { task, time_ms, order, is_changed: true }),
+        ("53 020703 0209 02 80a0abfef962 0177", TaskRecord::OrderRefused { order, time_ms, why: b"w" }),
+        ("54 0209", TaskRecord::MessageTaken { origin }),
     ]
 }
 
@@ -206,7 +228,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_a_task_record_in_its_one_writing_or_none(kind in 60u8..80, rest in vec(any::<u8>(), 0..80)) {
+    fn arbitrary_bytes_are_a_task_record_in_its_one_writing_or_none(kind in 60u8..90, rest in vec(any::<u8>(), 0..80)) {
         let mut bytes = vec![kind];
         bytes.extend(rest);
         if let Ok(record) = TaskRecord::decode(&bytes) {
@@ -215,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_task_record_never_panics(sample in 0usize..18, at in 0usize..64, byte: u8) {
+    fn a_damaged_task_record_never_panics(sample in 0usize..23, at in 0usize..64, byte: u8) {
         let mut bytes = encoded(&samples()[sample].1);
         let at = at % bytes.len();
         bytes[at] = byte;

@@ -18,8 +18,15 @@
 //! | 73 | `SchedulesSet` | schedules exist, have other definitions or exist no more, all or none |
 //! | 75 | `ScheduleMoved` | a schedule passed a time without a task |
 //! | 76 | `SchedulePaused` | it was paused or resumed |
+//! | 80 | `Ordered` | a task exists that a run asked for |
+//! | 81 | `OrderWaits` | what a run asked for waits for room |
+//! | 82 | `OrderJoined` | a task that was there stands for what a run asked for, or a run watches it |
+//! | 83 | `OrderRefused` | what a run asked for cannot be, or is not wanted any more |
+//! | 84 | `MessageTaken` | a message of a shard changed nothing else than what the records before it say |
 //!
-//! 74 has never been written.
+//! 74 and 77 to 79 have never been written.
+
+use super::{Caller, Origin, TaskRole};
 
 macro_rules! coded {
     ($(#[$of:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $code:literal),* $(,)? }) => {
@@ -295,6 +302,66 @@ impl<'a> TaskSpec<'a> {
     }
 }
 
+/// What happens to a submission whose key is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DedupeMode {
+    /// The task that has the key stands for it.
+    #[default]
+    Skip,
+    /// A task that does not run yet takes its input and its time.
+    Replace,
+    /// As `Replace`, and the task starts when nobody submitted for a while.
+    Debounce {
+        /// The while.
+        window_ms: u32,
+        /// It starts so long after the first submission at the latest.
+        max_wait_ms: Option<u32>,
+    },
+    /// The newest task under the key stands for all that come within this time after it was submitted, over or not.
+    Throttle {
+        /// The time.
+        window_ms: u32,
+    },
+    /// While one runs, one more may wait, with the newest input.
+    Rerun,
+    /// It is refused.
+    Error,
+}
+
+coded! {
+    /// Which tasks keep a key taken.
+    #[derive(Default)]
+    DedupeScope {
+        /// Those that do not run yet.
+        Pending = 0,
+        /// Those that are not over.
+        #[default]
+        Live = 1,
+        /// Those that are remembered.
+        Retained = 2,
+    }
+}
+
+/// How submissions under one key are told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dedupe {
+    /// What happens to a later one.
+    pub mode: DedupeMode,
+    /// While what is it a later one.
+    pub scope: DedupeScope,
+}
+
+/// A task as a run asks for it: who, with which message, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The operation of the run.
+    pub caller: Caller,
+    /// The message.
+    pub origin: Origin,
+    /// What the task is to the run.
+    pub role: TaskRole,
+}
+
 /// How much a limit gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitSpec {
@@ -459,5 +526,33 @@ pub enum TaskRecord<'a> {
         name: &'a str,
         time_ms: i64,
         is_paused: bool,
+    },
+    Ordered {
+        task: TaskNo,
+        time_ms: i64,
+        order: Order,
+        spec: Box<TaskSpec<'a>>,
+    },
+    OrderWaits {
+        time_ms: i64,
+        order: Order,
+        dedupe: Dedupe,
+        spec: Box<TaskSpec<'a>>,
+    },
+    OrderJoined {
+        task: TaskNo,
+        time_ms: i64,
+        order: Order,
+        /// Whether the task took the input of what was asked for.
+        is_changed: bool,
+    },
+    OrderRefused {
+        order: Order,
+        time_ms: i64,
+        /// For the run: a text of [`crate::scheduler`].
+        why: &'a [u8],
+    },
+    MessageTaken {
+        origin: Origin,
     },
 }

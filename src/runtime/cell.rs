@@ -6,7 +6,7 @@ use super::places::{Place, Right};
 use super::resend::Resends;
 use crate::machine::{Effect, RunIx, Shard};
 use crate::record::{Lsn, Seq, ShardId, Status};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Names an outstanding request; chosen by the host, within those of its place: see [`Place::first_token`].
 pub type Token = u32;
@@ -99,10 +99,15 @@ pub struct ShardCell {
     pub held: Outputs,
     /// Who may run the code of its runs.
     pub holder: Right,
+    /// How often that right has changed hands: code that was handed out before the last time is nobody's.
+    pub handovers: u32,
     /// What a piece of work asked for; empty between two of them, kept to save the allocation.
     pub(super) effects: Vec<Effect>,
     /// For the host, in order.
     pub events: VecDeque<HostEvent>,
+    /// Runs with a wake among the events: a second one would say the same. So a host that does not come has at most one
+    /// waiting for each of its runs, however many signals they get.
+    woken: BTreeSet<RunIx>,
     /// Runs whose code should be in memory and is not.
     pub to_load: VecDeque<RunIx>,
     /// Requests that wait for the end of a run.
@@ -125,8 +130,10 @@ impl ShardCell {
             shard,
             held: Outputs::for_places(places),
             holder: Right::NOBODY,
+            handovers: 0,
             effects: Vec::new(),
             events: VecDeque::new(),
+            woken: BTreeSet::new(),
             to_load: VecDeque::new(),
             waiters: BTreeMap::new(),
             questions: BTreeMap::new(),
@@ -135,6 +142,22 @@ impl ShardCell {
             offers: Offers::default(),
             resends: Resends::default(),
         }
+    }
+
+    /// A run's code has something to look at.
+    pub(super) fn wake(&mut self, run: RunIx) {
+        if self.woken.insert(run) {
+            self.events.push_back(HostEvent::Wake(run));
+        }
+    }
+
+    /// Takes the next event for the host.
+    pub fn next_event(&mut self) -> Option<HostEvent> {
+        let event = self.events.pop_front()?;
+        if let HostEvent::Wake(run) = &event {
+            self.woken.remove(run);
+        }
+        Some(event)
     }
 
     /// A request waits for the end of a run, or of the last of those that take its place: answered when that is durable, also if it has ended already.
@@ -172,10 +195,14 @@ impl ShardCell {
     /// The thread that had the code of its runs has it no more: it is asked for again, for whoever holds it next.
     pub(super) fn change_holder(&mut self, holder: Right, effects: &mut Vec<Effect>) {
         self.holder = holder;
+        self.handovers += 1;
         self.events.retain(|event| matches!(event, HostEvent::JournalHalf(_)));
+        self.woken.clear();
         self.asks = self.questions.keys().copied().collect();
         self.held.forget_attempts();
-        self.shard.lose_code(effects);
+        if !cfg!(fusee_mutant = "lost_code_kept") {
+            self.shard.lose_code(effects);
+        }
     }
 
     pub(super) fn run_ended(&mut self, run: RunIx) {

@@ -42,15 +42,16 @@ pub(super) struct Flusher {
     may_spin: bool,
     /// A flush takes no time worth handing it over.
     is_memory: bool,
-    /// The log's thread lets the log rest after an idle time.
-    has_rest: bool,
+    /// Time passes by itself: it is measured, and the log may have a thread, which lets it rest after an idle time. Where
+    /// it does not, the host decides when what is written, as a simulation does.
+    is_real: bool,
     /// The log's thread, if there is one, sleeps until it is kicked.
     is_dormant: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Flusher {
-    pub(super) fn new(log: Arc<Log>, mode: Option<FlushMode>, is_memory: bool, has_rest: bool) -> Self {
+    pub(super) fn new(log: Arc<Log>, mode: Option<FlushMode>, is_memory: bool, is_real: bool) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mode = match mode {
             _ if is_memory => FlushMode::Inline,
@@ -65,7 +66,7 @@ impl Flusher {
             flushes: AtomicU64::new(0),
             may_spin: cores > 2,
             is_memory,
-            has_rest,
+            is_real,
             is_dormant: AtomicBool::new(true),
             thread: Mutex::new(None),
         }
@@ -102,7 +103,7 @@ impl Flusher {
         }
         let average = self.figures().1;
         match self.mode {
-            FlushMode::Inline if self.is_memory || average < LEAD_MAX => {
+            FlushMode::Inline if self.is_memory || !self.is_real || average < LEAD_MAX => {
                 let begun = Instant::now();
                 match self.log.try_flush() {
                     Some(Ok(_)) => {
@@ -111,7 +112,8 @@ impl Flusher {
                     }
                     // Poison and a full disk are seen by the caller in the log's state.
                     Some(Err(_)) => {}
-                    None => self.kick(),
+                    None if self.is_real => self.kick(),
+                    None => self.flush(),
                 }
             }
             FlushMode::Inline | FlushMode::Background => self.kick(),
@@ -135,7 +137,11 @@ impl Flusher {
         }
     }
 
+    /// What is staged is to be written soon, on no thread of the hosts.
     pub(super) fn kick(self: &Arc<Self>) {
+        if !self.is_real {
+            return;
+        }
         let mut thread = self.thread.lock();
         if thread.is_none() {
             let flusher = Arc::clone(self);
@@ -158,7 +164,7 @@ impl Flusher {
     pub(super) fn stir(self: &Arc<Self>) {
         // With the one in `nap`: either this sees that the thread sleeps, or the thread sees what was written.
         fence(Ordering::SeqCst);
-        if self.has_rest && self.is_dormant.load(Ordering::Relaxed) && self.log.is_restless() {
+        if self.has_rest() && self.is_dormant.load(Ordering::Relaxed) && self.log.is_restless() {
             self.kick();
         }
     }
@@ -183,7 +189,7 @@ impl Flusher {
 
     /// How long the thread may sleep; without end once there is nothing to write down.
     fn nap(&self) -> Option<Duration> {
-        let is_restless = || self.has_rest && self.log.is_restless();
+        let is_restless = || self.has_rest() && self.log.is_restless();
         if !is_restless() {
             self.is_dormant.store(true, Ordering::Relaxed);
             fence(Ordering::SeqCst);
@@ -193,6 +199,11 @@ impl Flusher {
         }
         self.is_dormant.store(false, Ordering::Relaxed);
         Some(REST_AFTER)
+    }
+
+    /// Nothing is to be written down about memory.
+    fn has_rest(&self) -> bool {
+        self.is_real && !self.is_memory
     }
 
     fn has_to_write(&self) -> bool {

@@ -3,123 +3,22 @@
 use super::cell::{HostEvent, Output, ShardCell};
 use super::clock::Clock;
 use super::flusher::{FlushMode, Flusher};
+use super::gauge::Gauge;
 use super::ghosts::Ghosts;
+use super::opening::{GroupError, GroupOptions, Opened, Relay, SETTINGS, SHARDS_MAX, read_settings, settings};
+use super::orders::Receipt;
 use super::parts::{Parts, WORKERS_MAX};
 use super::places::{Place, Places, Right};
 use super::resend::RESEND_BATCH;
 use super::tasks::{TaskCell, TaskWork, Tasks};
-use crate::log::{Log, LogError, LogOptions, LogState, Storage};
-use crate::machine::{Effect, Limits, Message, Shard, Sink, Work};
+use crate::log::{Log, LogError, LogState};
+use crate::machine::{Effect, Message, Shard, Sink, Work};
 use crate::record::{Lsn, ShardId, Source};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// How a directory is opened.
-pub struct GroupOptions {
-    /// Where the log lives.
-    pub storage: Arc<dyn Storage>,
-    /// How the log is laid out.
-    pub log: LogOptions,
-    /// Shards of a new directory. An existing one keeps its own count.
-    pub shards: u16,
-    /// Threads that run the code of its shards, besides whoever opens it; 0: the opener runs it itself.
-    pub workers: u16,
-    /// With fewer shards than workers there are only so many workers, instead of an error.
-    pub may_clamp_workers: bool,
-    /// Where the time comes from.
-    pub clock: Clock,
-    /// Where the log is written; `None`: chosen from the cores.
-    pub flush: Option<FlushMode>,
-    /// The storage needs no waiting: it is memory.
-    pub is_memory: bool,
-    /// How large is what may be recorded.
-    pub limits: Limits,
-    /// Carries messages to shards of other processes.
-    pub relay: Option<Arc<dyn Relay>>,
-    /// Queues and limits of tasks.
-    pub tasks: crate::scheduler::Config,
-}
-
-/// Carries messages to shards that are not in this process. May drop and repeat them, never reorder those of one
-/// sender to one receiver.
-pub trait Relay: Send + Sync {
-    /// Whether a shard is elsewhere.
-    fn is_remote(&self, shard: ShardId) -> bool;
-    /// Takes a message whose sender's record is durable.
-    fn send(&self, message: &Message);
-    /// Takes word that a message from a shard elsewhere, and every earlier one of that sender to that receiver, has a
-    /// durable record here: for [`Group::acknowledge`] there.
-    fn acknowledge(&self, sender: ShardId, receiver: ShardId, number: u64);
-}
-
-/// What opening found.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Opened {
-    /// The directory was new.
-    pub is_new: bool,
-    /// The last close was orderly.
-    pub is_clean: bool,
-    /// Records read.
-    pub records: u64,
-    /// Bytes of an unfinished write that were put aside.
-    pub torn_bytes: u64,
-    /// Runs that have not ended.
-    pub open_runs: usize,
-}
-
-/// Why a directory cannot be opened.
-#[derive(Debug)]
-pub enum GroupError {
-    /// The log's own reason.
-    Log(LogError),
-    /// A record cannot be understood.
-    Record(Lsn, String),
-    /// The directory belongs to another shard count, or the count is out of range.
-    Shards(String),
-    /// Queues or limits are defined as they cannot be.
-    Tasks(crate::scheduler::ConfigError),
-}
-
-impl fmt::Display for GroupError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GroupError::Log(error) => error.fmt(formatter),
-            GroupError::Record(lsn, text) => write!(formatter, "record {lsn} cannot be understood: {text}"),
-            GroupError::Shards(text) => formatter.write_str(text),
-            GroupError::Tasks(error) => error.fmt(formatter),
-        }
-    }
-}
-
-impl std::error::Error for GroupError {}
-
-impl From<LogError> for GroupError {
-    fn from(error: LogError) -> Self {
-        GroupError::Log(error)
-    }
-}
-
-/// What other threads and ticks look at without the shard's lock.
-#[repr(align(128))]
-pub(super) struct Gauge {
-    /// It has events, loads or releasable outputs that a tick has not seen.
-    is_dirty: AtomicBool,
-    /// The LSN that the first output for its code waits for; `u64::MAX`: none.
-    wanted: AtomicU64,
-    /// When something falls due, in ms since 1970; `i64::MAX`: never.
-    pub(super) due_ms: AtomicI64,
-    open_runs: AtomicUsize,
-    /// Its newest record.
-    pub(super) last: AtomicU64,
-    /// Who may run its code; the truth is in the cell.
-    pub(super) holder: AtomicU64,
-    /// By place: what the first answer for it waits for; `u64::MAX`: there is none.
-    pub(super) answers: Box<[AtomicU64]>,
-}
 
 /// The group.
 pub struct Group {
@@ -167,7 +66,7 @@ impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
         let GroupOptions { storage, log: mut log_options, shards, mut workers, may_clamp_workers, .. } = options;
-        let GroupOptions { clock, flush, is_memory, limits, relay, tasks, .. } = options;
+        let GroupOptions { clock, flush, is_memory, limits, relay, tasks, schedules, .. } = options;
         let mut tasks = Tasks::new(tasks).map_err(GroupError::Tasks)?;
         if is_memory {
             log_options.reserve_bytes = 0;
@@ -184,7 +83,7 @@ impl Group {
             }
             let result = match source {
                 Source::Scheduler if bytes.first() != Some(&SETTINGS) => {
-                    tasks.restore(bytes).map_err(|error| error.to_string())
+                    tasks.restore(lsn, bytes).map_err(|error| error.to_string())
                 }
                 Source::Scheduler => read_settings(bytes).map(|stored| {
                     count = stored;
@@ -201,6 +100,9 @@ impl Group {
         })?;
         if let Some((lsn, text)) = fault {
             return Err(GroupError::Record(lsn, text));
+        }
+        if let Some(declared) = &schedules {
+            tasks.reconcile(clock.now_ms(), declared).map_err(GroupError::Schedule)?;
         }
         if machines.is_empty() {
             if count == 0 || count > SHARDS_MAX {
@@ -223,11 +125,11 @@ impl Group {
             machine.set_limits(limits);
         }
         let log = Arc::new(log);
-        let has_rest = !is_memory && matches!(clock, Clock::System);
+        let is_real = matches!(clock, Clock::System);
         let places = usize::from(workers) + 1;
         let parts = Parts::new(count, workers);
         let group = Group {
-            flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory, has_rest)),
+            flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory, is_real)),
             gauges: machines.iter().map(|_| Gauge::new(places)).collect(),
             opened: Opened {
                 is_new: opened.created,
@@ -250,7 +152,6 @@ impl Group {
         };
         group.watch_progress();
         group.resume();
-        group.with_tasks_sink(|tasks, work| tasks.recover(work, group.opened.is_clean || group.opened.is_new));
         group.flusher.stir();
         Ok(group)
     }
@@ -266,17 +167,22 @@ impl Group {
             .collect();
         for sender in 0..count {
             let id = ShardId(sender as u16);
-            self.visit(id, |cell, _| {
+            let from_scheduler = self.visit(id, |cell, _| {
                 for (receiver, applied) in applied.iter().enumerate() {
                     cell.shard.acknowledge(ShardId(receiver as u16), applied[sender]);
                 }
+                cell.shard.acknowledge(ShardId::SCHEDULER, self.tasks.taken_from(id));
+                cell.shard.applied_from(ShardId::SCHEDULER)
             });
+            self.tasks.acknowledge(id, from_scheduler);
         }
         // Every shard is asked for its open runs before a message can start another one in it.
         for sender in 0..count {
             let is_clean = self.opened.is_clean || self.opened.is_new;
             self.visit(ShardId(sender as u16), |cell, work| cell.shard.restored(is_clean, work.effects));
         }
+        self.with_tasks_sink(|tasks, work| tasks.recover(work, self.opened.is_clean || self.opened.is_new));
+        self.deliver(self.tasks.unacknowledged().into());
         for sender in 0..count {
             self.resend(ShardId(sender as u16));
         }
@@ -446,14 +352,16 @@ impl Group {
             self.route(&mut cell, effect, outgoing);
         }
         cell.effects = effects;
-        let has_new_answers = self.gauges[index].read(&cell, is_changed, &self.places);
+        let news = self.gauges[index].read(&cell, is_changed, &self.places);
         let holder = cell.holder.place;
         drop(cell);
-        if has_new_answers && self.is_shared() {
-            self.wake_for_answers(index);
-        }
-        if is_changed && self.is_shared() {
-            self.places.wake(holder);
+        if self.is_shared() {
+            if news.for_askers {
+                self.wake_for_answers(index);
+            }
+            if is_changed || (news.for_holder && self.gauges[index].wanted.load(Ordering::SeqCst) <= self.durable().0) {
+                self.places.wake(holder);
+            }
         }
         result
     }
@@ -471,7 +379,7 @@ impl Group {
     fn route(&self, cell: &mut ShardCell, effect: Effect, outgoing: &mut VecDeque<Message>) {
         match effect {
             Effect::Load(run) => cell.to_load.push_back(run),
-            Effect::Wake(run) => cell.events.push_back(HostEvent::Wake(run)),
+            Effect::Wake(run) => cell.wake(run),
             Effect::Attempt { run, seq, gate } => cell.held.hold(gate, Output::Attempt(run, seq, gate)),
             Effect::Overdue { run, seq, lease, is_timeout } => {
                 cell.events.push_back(HostEvent::Overdue(run, seq, lease, is_timeout));
@@ -521,6 +429,9 @@ impl Group {
     }
 
     fn receive_into(&self, message: &Message, outgoing: &mut VecDeque<Message>) {
+        if message.to == ShardId::SCHEDULER {
+            return self.receive_task(message, outgoing);
+        }
         let missing = self.visit_into(message.to, outgoing, |cell, work| {
             if !cell.shard.handle_message(work, message) {
                 return Some(cell.shard.applied_from(message.from) + 1);
@@ -531,19 +442,41 @@ impl Group {
         });
         if let Some(first) = missing.filter(|_| !self.is_remote(message.from)) {
             // Another thread took the one before it from the sender and has not come here yet: the sender knows them all.
-            let is_missing = |waiting: &Message| waiting.to == message.to && waiting.number >= first;
-            outgoing.extend(
-                self.visit(message.from, |cell, _| cell.shard.unacknowledged().filter(is_missing).collect::<Vec<_>>()),
-            );
+            outgoing.extend(self.sent_from(message, first));
         }
     }
 
+    /// The same for a message to the scheduler.
+    fn receive_task(&self, message: &Message, outgoing: &mut VecDeque<Message>) {
+        let receipt =
+            self.visit_tasks(outgoing, |tasks, work| tasks.with(work, |cell, work| cell.receive(work, message)));
+        if let Receipt::Missing(first) = receipt {
+            outgoing.extend(self.sent_from(message, first));
+        }
+        if self.is_shared() {
+            // Tasks are run there, and what falls due next may have changed.
+            self.places.wake(Place::OPENER);
+        }
+    }
+
+    /// What the sender of a message has sent to its receiver, from a number on.
+    fn sent_from(&self, message: &Message, first: u64) -> Vec<Message> {
+        let is_missing = |waiting: &Message| waiting.to == message.to && waiting.number >= first;
+        if message.from == ShardId::SCHEDULER {
+            return self.tasks.unacknowledged().into_iter().filter(is_missing).collect();
+        }
+        self.visit(message.from, |cell, _| cell.shard.unacknowledged().filter(is_missing).collect())
+    }
+
     fn is_remote(&self, shard: ShardId) -> bool {
-        self.relay.as_ref().is_some_and(|relay| relay.is_remote(shard))
+        shard != ShardId::SCHEDULER && self.relay.as_ref().is_some_and(|relay| relay.is_remote(shard))
     }
 
     /// A shard of another process has a message of ours on disk.
     pub fn acknowledge(&self, sender: ShardId, receiver: ShardId, number: u64) {
+        if sender == ShardId::SCHEDULER {
+            return self.tasks.acknowledge(receiver, number);
+        }
         let is_remote = self.is_remote(receiver);
         self.visit(sender, |cell, work| {
             if cell.shard.acknowledge(receiver, number) && is_remote {
@@ -646,7 +579,7 @@ impl Group {
         }
         for (sender, number) in applied {
             match &self.relay {
-                Some(relay) if relay.is_remote(sender) => relay.acknowledge(sender, shard, number),
+                Some(relay) if self.is_remote(sender) => relay.acknowledge(sender, shard, number),
                 Some(_) | None => self.acknowledge(sender, shard, number),
             }
         }
@@ -672,6 +605,10 @@ impl Group {
     }
 
     /// The lowest LSN that something of the scheduler's waits for; `u64::MAX`: none.
+    pub(super) fn tasks_last(&self) -> u64 {
+        self.tasks.last()
+    }
+
     pub(super) fn tasks_wanted(&self) -> u64 {
         self.tasks.wanted()
     }
@@ -684,12 +621,23 @@ impl Group {
 
     /// Does what is due for tasks and releases what is durable, then hands the scheduler to `take`, which takes its events.
     pub fn tick_tasks(&self, take: impl FnOnce(&mut TaskCell)) {
-        self.with_tasks_sink(|tasks, work| tasks.tick(work, self.durable(), take));
+        let receipts = self.with_tasks_sink(|tasks, work| tasks.tick(work, self.durable(), take));
+        for (sender, number) in receipts {
+            self.acknowledge(sender, ShardId::SCHEDULER, number);
+        }
     }
 
+    /// Work on the scheduler, and the delivery of the messages that follow from it.
     fn with_tasks_sink<R>(&self, act: impl FnOnce(&Tasks, TaskWork<'_>) -> R) -> R {
+        let mut outgoing = VecDeque::new();
+        let result = self.visit_tasks(&mut outgoing, act);
+        self.deliver(outgoing);
+        result
+    }
+
+    fn visit_tasks<R>(&self, outgoing: &mut VecDeque<Message>, act: impl FnOnce(&Tasks, TaskWork<'_>) -> R) -> R {
         let mut sink = LogSink { log: &self.log, source: Source::Scheduler, void: &self.void };
-        act(&self.tasks, TaskWork { now_ms: self.clock.now_ms(), log: &mut sink })
+        act(&self.tasks, TaskWork { now_ms: self.clock.now_ms(), log: &mut sink, outgoing })
     }
 
     /// Identity of the directory.
@@ -731,75 +679,3 @@ impl Drop for Group {
         self.abandon();
     }
 }
-
-impl Gauge {
-    fn new(places: usize) -> Self {
-        Gauge {
-            is_dirty: AtomicBool::new(true),
-            wanted: AtomicU64::new(u64::MAX),
-            due_ms: AtomicI64::new(i64::MAX),
-            open_runs: AtomicUsize::new(0),
-            last: AtomicU64::new(0),
-            holder: AtomicU64::new(Right::NOBODY.pack()),
-            answers: (0..places).map(|_| AtomicU64::new(u64::MAX)).collect(),
-        }
-    }
-
-    /// A tick is to visit it.
-    pub(super) fn stir(&self) {
-        self.is_dirty.store(true, Ordering::Release);
-    }
-
-    /// Returns whether a place waits for something else than before.
-    fn read(&self, cell: &ShardCell, is_changed: bool, places: &Places) -> bool {
-        if is_changed {
-            self.is_dirty.store(true, Ordering::Release);
-        }
-        self.wanted.store(cell.held.first().map_or(u64::MAX, |lsn| lsn.0), Ordering::Release);
-        let due_ms = [cell.shard.next_due_ms(), cell.resends.due_ms()].into_iter().flatten().min();
-        self.due_ms.store(due_ms.unwrap_or(i64::MAX), Ordering::Release);
-        self.open_runs.store(cell.shard.open_count(), Ordering::Relaxed);
-        self.last.store(cell.shard.last().0, Ordering::Release);
-        self.holder.store(cell.holder.pack(), Ordering::Release);
-        let mut has_new_answers = false;
-        for (index, (answer, first)) in self.answers.iter().zip(cell.held.first_by_place()).enumerate() {
-            let first = first.map_or(u64::MAX, |lsn| lsn.0);
-            // Most work leaves them as they are, and other threads read them.
-            if answer.load(Ordering::Relaxed) != first {
-                answer.store(first, Ordering::SeqCst);
-                places.want(Place(index as u8), first);
-                has_new_answers |= first != u64::MAX;
-            }
-        }
-        has_new_answers
-    }
-}
-
-/// A directory has at most so many shards.
-const SHARDS_MAX: u16 = 1_024;
-
-/// The first record of a directory: its shard count, as a record of the scheduler's source.
-fn settings(shard_count: u16) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut writer = crate::record::Writer::new(&mut bytes);
-    writer.byte(SETTINGS);
-    writer.number(u64::from(shard_count));
-    bytes
-}
-
-fn read_settings(bytes: &[u8]) -> Result<u16, String> {
-    let mut reader = crate::record::Reader::new(bytes);
-    let count = (|| {
-        let kind = reader.byte()?;
-        let count = reader.number()?;
-        Ok::<_, crate::record::DecodeError>((kind, count))
-    })()
-    .map_err(|error| error.to_string())?;
-    match count {
-        (SETTINGS, count) if (1..=u64::from(SHARDS_MAX)).contains(&count) => Ok(count as u16),
-        (kind, count) => Err(format!("settings of kind {kind} with {count} shards")),
-    }
-}
-
-/// Kind of the settings record.
-const SETTINGS: u8 = 1;

@@ -1,5 +1,5 @@
 //! Introduces machine and scheduler to the log: shards and tasks behind their locks, what waits for the disk, messages
-//! between shards, timers, the flusher; threads that share it all, and who of them runs which code.
+//! between shards and scheduler, timers, the flusher; threads that share it all, and who of them runs which code.
 //!
 //! The only module that reads clocks and starts threads. It does not know JS, nor the shape of the public API.
 //!
@@ -10,10 +10,13 @@
 mod cell;
 mod clock;
 mod flusher;
+mod gauge;
 mod ghosts;
 mod group;
 mod held;
 mod offers;
+mod opening;
+mod orders;
 mod outputs;
 mod parts;
 mod places;
@@ -24,10 +27,12 @@ mod watchdog;
 pub use cell::{HostEvent, Output, Question, ShardCell, Token};
 pub use clock::Clock;
 pub use flusher::FlushMode;
-pub use group::{Group, GroupError, GroupOptions, Opened, Relay};
+pub use group::Group;
 pub use held::Held;
 pub use offers::{Accepted, Offer, Offers};
+pub use opening::{GroupError, GroupOptions, Opened, Relay};
+pub use orders::attempt_notes;
 pub use outputs::Outputs;
 pub use places::{Place, Right};
-pub use tasks::{TaskCell, TaskEnd, TaskEvent, TaskWork};
+pub use tasks::{DeclaredSchedules, TaskCell, TaskEnd, TaskEvent, TaskWork};
 pub use watchdog::Blocked;

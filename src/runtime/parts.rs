@@ -67,10 +67,16 @@ impl Group {
         Right::unpack(self.gauges[usize::from(shard.0)].holder.load(Ordering::Acquire))
     }
 
+    /// How often the right to run the code of a shard has changed hands.
+    #[must_use]
+    pub fn handovers(&self, shard: ShardId) -> u32 {
+        self.gauges[usize::from(shard.0)].handovers.load(Ordering::Acquire)
+    }
+
     /// Whether a life of a place goes on.
     #[must_use]
     pub fn is_present(&self, right: Right) -> bool {
-        self.places.right(right.place) == Some(right)
+        self.places.is_present(right)
     }
 
     /// Whoever opened the group takes its place, with all shards if there are no workers. `notify` may be called from any
@@ -131,10 +137,15 @@ impl Group {
         true
     }
 
+    /// The place of a part; `None`: the group has none of that number.
+    pub(crate) fn place_of_part(&self, part: u16) -> Option<Place> {
+        (usize::from(part) + 1 < self.places.len()).then(|| Place((part + 1) as u8))
+    }
+
     /// Gives the shards of a part that is not there to those that are, in turn. Returns how many shards moved.
     pub fn spread(&self, part: u16) -> usize {
         let _alone = self.parts.membership.lock();
-        let absent = Place((part + 1) as u8);
+        let Some(absent) = self.place_of_part(part) else { return 0 };
         let present: Vec<Right> = (1..self.places.len()).filter_map(|n| self.places.right(Place(n as u8))).collect();
         if present.is_empty() || self.places.right(absent).is_some() {
             return 0;
@@ -160,8 +171,10 @@ impl Group {
         });
         self.gauges[usize::from(shard.0)].stir();
         self.parts.version.fetch_add(1, Ordering::AcqRel);
-        self.places.wake(former.place);
-        self.places.wake(right.place);
+        if !cfg!(fusee_mutant = "handover_unannounced") {
+            self.places.wake(former.place);
+            self.places.wake(right.place);
+        }
     }
 
     /// Has everybody woken who waits for the disk, whoever drives it.
@@ -178,8 +191,8 @@ impl Group {
 
     /// A place works now.
     pub fn awake(&self, right: Right) {
-        self.places.disarm(right.place);
-        if self.is_shared() {
+        self.places.disarm(right);
+        if self.is_shared() && self.is_present(right) {
             self.places.pulse(right.place).beats.fetch_add(1, Ordering::Relaxed);
             self.parts.watchdog.stir();
         }
@@ -188,7 +201,6 @@ impl Group {
     /// A place has nothing else to do: what it waits for is written, here or on the log's thread, by flush mode. Returns
     /// what is durable; the place is woken when there is more for it. To be followed by a look at what it is woken for.
     pub fn rest(&self, right: Right) -> Lsn {
-        let place = right.place;
         let durable = if !self.is_shared() || self.waits_for_disk(right) || self.is_full() {
             self.flusher.idle()
         } else {
@@ -198,12 +210,14 @@ impl Group {
         if !self.is_shared() && (durable >= self.last() || is_poisoned) {
             return durable;
         }
-        self.places.arm(place);
+        if !self.places.arm(right) {
+            return durable;
+        }
         self.want(right, durable);
         // What became durable before it was armed woke nobody.
         let now = self.durable();
         if now > durable {
-            self.places.disarm(place);
+            self.places.disarm(right);
         }
         now
     }
@@ -227,8 +241,8 @@ impl Group {
     /// Something that is not durable concerns a place: a record of its shards, an answer to it.
     fn waits_for_disk(&self, right: Right) -> bool {
         let durable = self.durable().0;
-        let wanted = if right.place == Place::OPENER { self.tasks_wanted() } else { u64::MAX };
-        let waits_for_tasks = wanted != u64::MAX && wanted > durable;
+        // Also where nobody waits for a record of the scheduler: nothing else of the opener's would have it written.
+        let waits_for_tasks = right.place == Place::OPENER && self.tasks_last() > durable;
         waits_for_tasks
             || self.gauges.iter().any(|gauge| {
                 let answer = gauge.answers[right.place.index()].load(Ordering::Acquire);

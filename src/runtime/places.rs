@@ -66,8 +66,8 @@ pub(super) type Notify = Arc<dyn Fn() + Send + Sync>;
 /// One participant, on cache lines of its own.
 #[repr(align(128))]
 pub(super) struct Participant {
-    /// It has nothing to do and waits to be woken.
-    is_armed: AtomicBool,
+    /// The life that has nothing to do and waits to be woken; 0: it works. A life that is over changes nothing here.
+    sleeper: AtomicU32,
     /// It wants to be woken once this is durable; `u64::MAX`: for nothing of the kind.
     wants: AtomicU64,
     /// Its present life; 0: it is not there.
@@ -99,7 +99,7 @@ pub(super) struct Places {
 impl Places {
     pub(super) fn new(count: usize, watchdog: Arc<Watchdog>) -> Places {
         let participant = || Participant {
-            is_armed: AtomicBool::new(false),
+            sleeper: AtomicU32::new(0),
             wants: AtomicU64::new(u64::MAX),
             incarnation: AtomicU32::new(0),
             notify: RwLock::new(None),
@@ -126,7 +126,7 @@ impl Places {
         }
         let incarnation = self.lives.fetch_add(1, Ordering::AcqRel) + 1;
         *slot = Some(notify);
-        participant.is_armed.store(false, Ordering::Release);
+        participant.sleeper.store(0, Ordering::Release);
         participant.pulse.is_blocked.store(false, Ordering::Release);
         participant.pulse.entered.store(u64::MAX, Ordering::Release);
         participant.pulse.beats.fetch_add(1, Ordering::AcqRel);
@@ -152,21 +152,38 @@ impl Places {
         (incarnation != 0).then_some(Right { place, incarnation })
     }
 
+    /// Whether a life goes on.
+    pub(super) fn is_present(&self, right: Right) -> bool {
+        self.list[right.place.index()].incarnation.load(Ordering::Acquire) == right.incarnation
+    }
+
     /// It works now and needs no waking.
-    pub(super) fn disarm(&self, place: Place) {
-        self.list[place.index()].is_armed.store(false, Ordering::Release);
+    pub(super) fn disarm(&self, right: Right) {
+        let sleeper = &self.list[right.place.index()].sleeper;
+        if sleeper.load(Ordering::Acquire) == right.incarnation {
+            // Whoever has the place now may sleep in it.
+            let _other = sleeper.compare_exchange(right.incarnation, 0, Ordering::AcqRel, Ordering::Acquire);
+        }
     }
 
-    pub(super) fn is_armed(&self, place: Place) -> bool {
-        self.list[place.index()].is_armed.load(Ordering::Acquire)
+    /// Whether the life of a place that goes on waits to be woken.
+    pub(super) fn is_asleep(&self, place: Place) -> bool {
+        self.list[place.index()].sleeper.load(Ordering::Acquire) != 0
     }
 
-    /// It is about to sleep. To be followed by a look at everything that it would have been woken for.
-    pub(super) fn arm(&self, place: Place) {
-        let participant = &self.list[place.index()];
+    /// It is about to sleep. To be followed by a look at everything that it would have been woken for. `false`: its life
+    /// is over, nobody will wake it.
+    pub(super) fn arm(&self, right: Right) -> bool {
+        let participant = &self.list[right.place.index()];
+        // While it is read, nobody comes or goes.
+        let _slot = participant.notify.read();
+        if participant.incarnation.load(Ordering::Acquire) != right.incarnation {
+            return false;
+        }
         participant.wants.store(u64::MAX, Ordering::SeqCst);
-        participant.is_armed.store(true, Ordering::SeqCst);
+        participant.sleeper.store(right.incarnation, Ordering::SeqCst);
         fence(Ordering::SeqCst);
+        true
     }
 
     /// It wants to be woken once this is durable, if not for something before it.
@@ -202,7 +219,7 @@ impl Places {
 
     fn rouse(&self, participant: &Participant) {
         // A look before the swap: a place that works gets no cache line taken away.
-        if participant.is_armed.load(Ordering::SeqCst) && participant.is_armed.swap(false, Ordering::AcqRel) {
+        if participant.sleeper.load(Ordering::SeqCst) != 0 && participant.sleeper.swap(0, Ordering::AcqRel) != 0 {
             let notify = participant.notify.read().clone();
             if let Some(notify) = notify {
                 notify();
@@ -229,7 +246,7 @@ mod tests {
         assert!(places.enter(Place(1), Arc::new(|| {})).is_none(), "the place is taken");
         places.wake(Place(1));
         assert_eq!(count.load(Ordering::Relaxed), 0, "it does not sleep");
-        places.arm(Place(1));
+        assert!(places.arm(right));
         places.want(Place(1), 9);
         places.progress(Lsn(8));
         assert_eq!(count.load(Ordering::Relaxed), 0, "that is not durable");
@@ -238,11 +255,19 @@ mod tests {
         places.wake(Place(1));
         assert_eq!(count.load(Ordering::Relaxed), 1, "once until it sleeps again");
         assert!(places.leave(right) && !places.leave(right));
-        places.arm(Place(1));
+        assert!(!places.arm(right), "its life is over");
         places.wake_all();
         assert_eq!(count.load(Ordering::Relaxed), 1, "nobody is there");
-        let next = places.enter(Place(1), Arc::new(|| {})).unwrap();
+        let counted = Arc::clone(&count);
+        let count_ten = move || {
+            counted.fetch_add(10, Ordering::Relaxed);
+        };
+        let next = places.enter(Place(1), Arc::new(count_ten)).unwrap();
         assert!(next.incarnation > right.incarnation);
+        assert!(places.arm(next));
+        places.disarm(right);
+        places.wake(Place(1));
+        assert_eq!(count.load(Ordering::Relaxed), 11, "a life that is over wakes nobody up");
     }
 
     #[test]

@@ -6,11 +6,11 @@
 
 use super::cell::Token;
 use super::held::Held;
-use crate::machine::Sink;
-use crate::record::{AttemptEnd, Lsn, Outcome, TaskNo, TaskSpec};
+use crate::machine::{Message, Outbox, Sink};
+use crate::record::{AttemptEnd, Lsn, Outcome, ScheduleSpec, ShardId, TaskNo, TaskSpec, decode_schedule};
 use crate::scheduler::{
     AbortReason, Answer, AttemptNote, Config, ConfigError, Dedupe, Engine, Lease, Output, Refusal, RestoreError,
-    Status, Submitted, SubmitterNo, Warning,
+    ScheduleError, ScheduleEvent, Status, Submitted, SubmitterNo, Warning,
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -53,7 +53,12 @@ pub enum TaskEvent {
     },
     /// Something that nobody asked for and somebody should know.
     Warning(Warning),
+    /// What a schedule did that no task shows.
+    Schedule(ScheduleEvent),
 }
+
+/// Schedules that code declares: names, and definitions as they are recorded.
+pub type DeclaredSchedules = Vec<(Box<str>, Box<[u8]>)>;
 
 /// How a task ended.
 #[derive(Debug)]
@@ -94,6 +99,10 @@ pub struct TaskCell {
     /// Whether ends and retries are told to listeners.
     pub has_listeners: bool,
     held: Held<TaskEvent>,
+    /// Messages to shards that have no receipt.
+    pub(super) outbox: Outbox,
+    /// Messages of shards whose receipts wait for the disk: sender and number.
+    pub(super) receipts: Held<(ShardId, u64)>,
     /// The newest record of the scheduler.
     last: Lsn,
     waiters: BTreeMap<TaskNo, Vec<Token>>,
@@ -110,6 +119,8 @@ pub struct TaskWork<'a> {
     pub now_ms: i64,
     /// Takes the records of the scheduler.
     pub log: &'a mut dyn Sink,
+    /// Takes messages for shards, to be delivered when the lock is released.
+    pub outgoing: &'a mut VecDeque<Message>,
 }
 
 /// The scheduler of a group, and what others look at without its lock.
@@ -117,6 +128,8 @@ pub(super) struct Tasks {
     cell: Mutex<TaskCell>,
     has_events: AtomicBool,
     wanted: AtomicU64,
+    /// The newest record of the scheduler.
+    last: AtomicU64,
     due_ms: AtomicI64,
 }
 
@@ -130,13 +143,31 @@ impl Tasks {
             cell: Mutex::new(TaskCell::new(Engine::new(Config { epoch, ..config })?)),
             has_events: AtomicBool::new(false),
             wanted: AtomicU64::new(u64::MAX),
+            last: AtomicU64::new(0),
             due_ms: AtomicI64::new(i64::MAX),
         })
     }
 
     /// Takes the next record back, before [`Tasks::recover`].
-    pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        self.cell.get_mut().engine.restore(bytes)
+    pub(super) fn restore(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<(), RestoreError> {
+        let cell = self.cell.get_mut();
+        cell.engine.restore(bytes)?;
+        cell.last = lsn;
+        while let Some(output) = cell.engine.poll_output() {
+            if let Output::Answer { caller, answer } = output {
+                cell.tell_run(caller, answer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the declared schedules to these definitions, between [`Tasks::restore`] and [`Tasks::recover`].
+    pub(super) fn reconcile(&mut self, now_ms: i64, declared: &DeclaredSchedules) -> Result<(), ScheduleError> {
+        let specs: Vec<(&str, ScheduleSpec<'_>)> = declared
+            .iter()
+            .map(|(name, bytes)| (&**name, decode_schedule(bytes).expect("a definition comes as it was encoded")))
+            .collect();
+        self.cell.get_mut().engine.handle_reconcile(now_ms, &specs).map(|_| ())
     }
 
     /// Goes on after the last record.
@@ -151,12 +182,19 @@ impl Tasks {
         cell.commit(&mut work);
         self.has_events.store(!cell.events.is_empty(), Ordering::Release);
         self.wanted.store(cell.held.first().map_or(u64::MAX, |lsn| lsn.0), Ordering::Release);
+        self.last.store(cell.last.0, Ordering::Release);
         self.due_ms.store(cell.engine.next_wake_ms().unwrap_or(i64::MAX), Ordering::Release);
         result
     }
 
-    /// Does what is due and releases what is durable, then hands the cell to `take`, which takes its events.
-    pub(super) fn tick(&self, work: TaskWork<'_>, durable: Lsn, take: impl FnOnce(&mut TaskCell)) {
+    /// Does what is due and releases what is durable, then hands the cell to `take`, which takes its events. Messages of
+    /// shards that have durable records now: sender and number.
+    pub(super) fn tick(
+        &self,
+        work: TaskWork<'_>,
+        durable: Lsn,
+        take: impl FnOnce(&mut TaskCell),
+    ) -> Vec<(ShardId, u64)> {
         self.with(work, |cell, work| {
             if cell.engine.next_wake_ms().is_some_and(|due_ms| due_ms <= work.now_ms) {
                 cell.engine.handle_time(work.now_ms);
@@ -166,7 +204,23 @@ impl Tasks {
                 cell.events.push_back(event);
             }
             take(cell);
-        });
+            std::iter::from_fn(|| cell.receipts.release(durable)).collect()
+        })
+    }
+
+    /// A shard has a message on disk, and all before it.
+    pub(super) fn acknowledge(&self, receiver: ShardId, number: u64) {
+        self.cell.lock().outbox.acknowledge(receiver, number);
+    }
+
+    /// The last message of a shard that has a record here.
+    pub(super) fn taken_from(&self, sender: ShardId) -> u64 {
+        self.cell.lock().engine.taken_from(sender)
+    }
+
+    /// Messages that have no receipt, in order.
+    pub(super) fn unacknowledged(&self) -> Vec<Message> {
+        self.cell.lock().outbox.waiting(ShardId::SCHEDULER).collect()
     }
 
     /// Whether [`Tasks::tick`] has something to do.
@@ -182,6 +236,11 @@ impl Tasks {
         (due_ms != i64::MAX).then_some(due_ms)
     }
 
+    /// The newest record of the scheduler of this life; 0: none.
+    pub(super) fn last(&self) -> u64 {
+        self.last.load(Ordering::Acquire)
+    }
+
     /// The lowest LSN that something held back waits for; `u64::MAX`: none.
     pub(super) fn wanted(&self) -> u64 {
         self.wanted.load(Ordering::Acquire)
@@ -195,6 +254,8 @@ impl TaskCell {
             events: VecDeque::new(),
             has_listeners: false,
             held: Held::default(),
+            outbox: Outbox::default(),
+            receipts: Held::default(),
             last: Lsn::NONE,
             waiters: BTreeMap::new(),
             batches: BTreeMap::new(),
@@ -217,11 +278,24 @@ impl TaskCell {
         token: Token,
         submissions: impl Iterator<Item = &'a (TaskSpec<'a>, Dedupe)>,
     ) {
+        self.decide(work, token, submissions, |engine, now_ms, (spec, dedupe)| {
+            engine.handle_submit(now_ms, spec, *dedupe)
+        });
+    }
+
+    /// Takes the answers to submissions of any kind, in order; [`TaskEvent::Submitted`] follows once all are decided.
+    pub fn decide<S>(
+        &mut self,
+        work: &mut TaskWork<'_>,
+        token: Token,
+        submissions: impl Iterator<Item = S>,
+        mut submit: impl FnMut(&mut Engine, i64, S) -> Result<Submitted<Answer>, Refusal>,
+    ) {
         let number = self.next_batch;
         self.next_batch += 1;
         let mut batch = Batch { token, answers: Vec::new(), missing: 0 };
-        for (place, (spec, dedupe)) in submissions.enumerate() {
-            batch.answers.push(match self.engine.handle_submit(work.now_ms, spec, *dedupe) {
+        for (place, submission) in submissions.enumerate() {
+            batch.answers.push(match submit(&mut self.engine, work.now_ms, submission) {
                 Ok(Submitted::Now(answer)) => Some(Ok(answer)),
                 Err(refusal) => Some(Err(refusal)),
                 Ok(Submitted::Waits(submitter)) => {
@@ -289,18 +363,33 @@ impl TaskCell {
         self.sayings.get(&task).map_or(&[], |saying| &saying.heartbeat)
     }
 
+    /// The newest record of the scheduler.
+    pub(super) fn last(&self) -> Lsn {
+        self.last
+    }
+
     /// Appends what the engine recorded, and holds or passes on what it says.
-    fn commit(&mut self, work: &mut TaskWork<'_>) {
+    pub(super) fn commit(&mut self, work: &mut TaskWork<'_>) {
         while let Some(record) = self.engine.poll_record() {
             self.last = work.log.append(record);
         }
         while let Some(output) = self.engine.poll_output() {
-            self.route(output);
+            match output {
+                Output::Answer { caller, answer } => {
+                    let message = self.tell_run(caller, answer);
+                    work.outgoing.push_back(message);
+                }
+                other => self.route(other),
+            }
+        }
+        while let Some(event) = self.engine.poll_schedule_event() {
+            self.held.hold(self.last, TaskEvent::Schedule(event));
         }
     }
 
     fn route(&mut self, output: Output) {
         match output {
+            Output::Answer { .. } => unreachable!("it leaves as a message"),
             Output::Dispatch { task, lease, attempt, .. } => {
                 self.held.hold(self.last, TaskEvent::Dispatch { task, lease, attempt });
             }

@@ -3,7 +3,7 @@
 //! It looks every now and then while somebody works, and sleeps while all sleep.
 
 use super::group::Group;
-use super::places::Place;
+use super::places::{Place, Right};
 use crate::machine::RunIx;
 use crate::record::{ShardId, run_id};
 use parking_lot::{Condvar, Mutex};
@@ -183,8 +183,11 @@ impl Group {
     }
 
     /// A part says that it is about to run code of a run, or a body of it.
-    pub fn entered(&self, place: Place, shard: ShardId, run: RunIx) {
-        let pulse = self.places.pulse(place);
+    pub fn entered(&self, right: Right, shard: ShardId, run: RunIx) {
+        if !self.is_present(right) {
+            return;
+        }
+        let pulse = self.places.pulse(right.place);
         pulse.entered.store(u64::from(shard.0) << 32 | u64::from(run.0), Ordering::Relaxed);
         pulse.beats.store(pulse.beats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
@@ -196,7 +199,7 @@ impl Group {
     }
 
     fn works(&self, place: Place) -> bool {
-        self.places.right(place).is_some() && !self.places.is_armed(place)
+        self.places.right(place).is_some() && !self.places.is_asleep(place)
     }
 
     /// Looks after one part.

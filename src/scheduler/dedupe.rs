@@ -3,55 +3,10 @@
 use super::engine::Engine;
 use super::output::{Answer, Refusal};
 use super::task::{State, TaskIx};
-use crate::record::{Change, Condition, Edge, Parent, TaskRecord, TaskSpec};
+use crate::record::{Change, Condition, DedupeMode, DedupeScope, Edge, Parent, TaskRecord, TaskSpec};
 use std::borrow::Cow;
 
-/// What happens to a submission whose key is taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DedupeMode {
-    /// The task that has the key stands for it.
-    #[default]
-    Skip,
-    /// A task that does not run yet takes its input and its time.
-    Replace,
-    /// As `Replace`, and the task starts when nobody submitted for a while.
-    Debounce {
-        /// The while.
-        window_ms: u32,
-        /// It starts so long after the first submission at the latest.
-        max_wait_ms: Option<u32>,
-    },
-    /// The newest task under the key stands for all that come within this time after it was submitted, over or not.
-    Throttle {
-        /// The time.
-        window_ms: u32,
-    },
-    /// While one runs, one more may wait, with the newest input.
-    Rerun,
-    /// It is refused.
-    Error,
-}
-
-/// Which tasks keep a key taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DedupeScope {
-    /// Those that do not run yet.
-    Pending,
-    /// Those that are not over.
-    #[default]
-    Live,
-    /// Those that are remembered.
-    Retained,
-}
-
-/// How submissions under one key are told apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dedupe {
-    /// What happens to a later one.
-    pub mode: DedupeMode,
-    /// While what is it a later one.
-    pub scope: DedupeScope,
-}
+pub(super) use crate::record::Dedupe;
 
 /// What is to be done with a submission.
 #[allow(clippy::large_enum_variant, reason = "it lives for one call, on the stack")]

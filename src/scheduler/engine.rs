@@ -8,6 +8,7 @@ use super::attempts::Attempts;
 use super::chance::Chance;
 use super::config::{Config, ConfigError, QueueConfig};
 use super::limits::{Group, Limits};
+use super::orders::Orders;
 use super::output::{Output, Status, Warning};
 use super::queue::Queue;
 use super::schedules::Schedules;
@@ -54,6 +55,7 @@ pub struct Engine {
     pub(super) doomed: VecDeque<(TaskIx, TaskNo, String)>,
     dirty: Vec<QueueIx>,
     pub(super) waiting: Waiting,
+    pub(super) orders: Orders,
     pub(super) schedules: Schedules,
     pub(super) totals: Totals,
     pub(super) records: Records,
@@ -127,6 +129,7 @@ impl Engine {
             doomed: VecDeque::new(),
             dirty: Vec::new(),
             waiting: Waiting::default(),
+            orders: Orders::default(),
             schedules: Schedules::default(),
             totals: Totals::default(),
             records: Records::default(),

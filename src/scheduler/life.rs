@@ -277,6 +277,7 @@ impl Engine {
                 self.limits.drop_claim(claim, self.now_ms);
             }
         }
+        self.answer_watchers(ix);
         self.release_dependents(ix, outcome);
         self.occurrence_over(ix, outcome);
     }

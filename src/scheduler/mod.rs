@@ -26,6 +26,7 @@ mod life;
 pub mod limits;
 mod metrics;
 mod order;
+mod orders;
 mod output;
 mod promises;
 mod queue;
@@ -41,12 +42,13 @@ mod views;
 mod waiting;
 mod workers;
 
+pub use crate::record::{Dedupe, DedupeMode, DedupeScope};
 pub use attempts::Failure;
 pub use config::{Bounds, Config, ConfigError, OnFull, QueueConfig, UnknownKey};
 pub use cron::{CronError, CronField, CronProblem, TimingError};
-pub use dedupe::{Dedupe, DedupeMode, DedupeScope};
 pub use engine::{Engine, Totals};
 pub use order::{ClassOrder, LINES, OrderConfig, RELIEF_PASSES, RELIEF_WAIT_MS};
+pub use orders::{OrderAnswer, OrderEnd};
 pub use output::{AbortReason, Answer, Lease, Output, Refusal, Status, StepTicket, Submitted, SubmitterNo, Warning};
 pub use restore::RestoreError;
 pub use schedules::{

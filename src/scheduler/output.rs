@@ -1,7 +1,8 @@
 //! What the engine says: what to do, what changed, and why it refuses.
 
 use super::limits::LimitError;
-use crate::record::{AttemptEnd, Outcome, TaskNo};
+use super::orders::OrderAnswer;
+use crate::record::{AttemptEnd, Caller, Outcome, TaskNo};
 use std::fmt;
 
 /// The right to end one attempt. Under any other one nothing changes.
@@ -81,6 +82,36 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// The code by which the host finds the class of it.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refusal::Closed => "CLOSED",
+            Refusal::KeyInUse { .. } => "BUSY",
+            Refusal::Full { .. } => "QUEUE_FULL",
+            Refusal::Reserved { .. } => "RESERVATION",
+            Refusal::UnknownQueue(_)
+            | Refusal::Limit(_)
+            | Refusal::Invalid(_)
+            | Refusal::UnknownParent(_)
+            | Refusal::UnknownKey(_)
+            | Refusal::Cycle(_)
+            | Refusal::DuplicateKey(_) => "BAD_INPUT",
+        }
+    }
+
+    /// The queue that it is about, and the bound or the time in ms since 1970; empty and 0: about none.
+    #[must_use]
+    pub fn about(&self) -> (&str, i64) {
+        match self {
+            Refusal::Full { queue, bound, .. } => (queue, i64::from(*bound)),
+            Refusal::Reserved { queue, at_ms, .. } => (queue, *at_ms),
+            _ => ("", 0),
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -138,7 +169,8 @@ pub enum Status {
 }
 
 /// What whoever drives the engine has to do or to tell, in order. Each waits until the records are durable that were
-/// written before it was polled, save [`Output::Abort`], which need not wait.
+/// written before it was polled, save [`Output::Abort`], which need not wait, and [`Output::Answer`] to a run that shares
+/// the log. Answers are told while records are taken back, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Run the task's function.
@@ -180,6 +212,13 @@ pub enum Output {
         submitter: SubmitterNo,
         /// One answer for each of its tasks.
         result: Result<Vec<Answer>, Refusal>,
+    },
+    /// What a run asked for, or watches, is answered.
+    Answer {
+        /// The operation that waits.
+        caller: Caller,
+        /// What it is told.
+        answer: OrderAnswer,
     },
     /// A step has its limits now.
     Granted(StepTicket),

@@ -83,6 +83,25 @@ impl Engine {
                 self.now_ms = self.now_ms.max(time_ms);
                 self.schedules.apply_paused(name, is_paused);
             }
+            TaskRecord::Ordered { task, time_ms, order, spec } => {
+                self.take_back(task, time_ms)?;
+                let queue = self.queue_or_new(spec.queue);
+                let ix = self.apply_submitted(queue, task, time_ms, &spec);
+                self.apply_ordered(ix, &order);
+            }
+            TaskRecord::OrderWaits { time_ms, order, dedupe, spec } => {
+                self.now_ms = self.now_ms.max(time_ms);
+                self.apply_order_waits(&order, dedupe, &spec);
+            }
+            TaskRecord::OrderJoined { task, time_ms, order, is_changed } => {
+                self.now_ms = self.now_ms.max(time_ms);
+                self.apply_joined(&order, task, is_changed);
+            }
+            TaskRecord::OrderRefused { order, time_ms, why } => {
+                self.now_ms = self.now_ms.max(time_ms);
+                self.apply_order_refused(&order, why);
+            }
+            TaskRecord::MessageTaken { origin } => self.apply_taken(origin),
         }
         Ok(())
     }
@@ -101,6 +120,7 @@ impl Engine {
         self.warn_of_broken_schedules();
         self.keep_overlaps();
         self.schedules.mark_all();
+        self.waiting.has_room = true;
         let running: Vec<TaskIx> =
             self.tasks.iter_after(TaskNo(0)).filter(|(_, task)| task.is_running()).map(|(ix, _)| ix).collect();
         for ix in running {

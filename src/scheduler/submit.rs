@@ -2,12 +2,12 @@
 //! to be refused makes nobody give way.
 
 use super::config::OnFull;
-use super::dedupe::{Decision, Dedupe};
+use super::dedupe::Decision;
 use super::engine::Engine;
 use super::limits::Want;
 use super::output::{Answer, Refusal, Submitted};
 use super::task::{QueueIx, TaskIx};
-use crate::record::{Outcome, Parent, TaskNo, TaskSpec, Writer, encode_batch, encode_submitted};
+use crate::record::{Dedupe, Order, Outcome, Parent, TaskNo, TaskSpec, Writer, encode_batch, encode_submitted};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Engine {
@@ -38,7 +38,7 @@ impl Engine {
     pub(super) fn submit_or_wait(&mut self, spec: &TaskSpec<'_>, dedupe: Dedupe) -> Result<Submitted<Answer>, Refusal> {
         let queue = self.find_queue(spec.queue)?;
         let waits_in_line = self.waiting.is_line(queue, spec.class);
-        match self.submit(spec, dedupe, waits_in_line)? {
+        match self.submit(spec, dedupe, waits_in_line, None)? {
             Some(answer) => Ok(Submitted::Now(answer)),
             None => {
                 let demand = vec![(queue, spec.class, 1)];
@@ -62,6 +62,7 @@ impl Engine {
         spec: &TaskSpec<'_>,
         dedupe: Dedupe,
         waits_in_line: bool,
+        order: Option<&Order>,
     ) -> Result<Option<Answer>, Refusal> {
         if self.is_draining {
             return Err(Refusal::Closed);
@@ -78,7 +79,7 @@ impl Engine {
         if waits_in_line || !self.make_room(queue, &spec)? {
             return Ok(None);
         }
-        Ok(Some(Answer::New(self.accept(queue, &spec))))
+        Ok(Some(Answer::New(self.accept(queue, &spec, order))))
     }
 
     /// `false`: it has to wait.
@@ -104,10 +105,16 @@ impl Engine {
     }
 
     /// Takes a task in that was found good.
-    pub(super) fn accept(&mut self, queue: QueueIx, spec: &TaskSpec<'_>) -> TaskNo {
+    fn accept(&mut self, queue: QueueIx, spec: &TaskSpec<'_>, order: Option<&Order>) -> TaskNo {
         let (number, time_ms) = (TaskNo(self.next_number), self.now_ms);
-        self.records.write(|bytes| encode_submitted(&mut Writer::new(bytes), number, time_ms, spec));
+        match order {
+            Some(order) => self.write_ordered(number, time_ms, order, spec),
+            None => self.records.write(|bytes| encode_submitted(&mut Writer::new(bytes), number, time_ms, spec)),
+        }
         let ix = self.apply_submitted(queue, number, time_ms, spec);
+        if let Some(order) = order {
+            self.apply_ordered(ix, order);
+        }
         self.after_acceptance(ix);
         number
     }

@@ -3,7 +3,7 @@
 use super::limits::ClaimIx;
 use super::order::Latest;
 use super::timers::TimerNo;
-use crate::record::{AttemptEnd, Class, Condition, OnMiss, Outcome, RetryPolicy, TaskNo};
+use crate::record::{AttemptEnd, Caller, Class, Condition, OnMiss, Outcome, RetryPolicy, TaskNo};
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
@@ -104,6 +104,8 @@ pub(super) struct More {
     pub(super) dependents: Vec<Dependent>,
     /// Parents by number, for whoever hands their results on.
     pub(super) parents: Vec<TaskNo>,
+    /// Runs that are told of its end.
+    pub(super) watchers: Vec<Caller>,
     /// Keys that no task has yet.
     pub(super) awaits: Vec<Box<str>>,
     pub(super) await_timer: TimerNo,

@@ -1,11 +1,10 @@
 //! Bounds, and submitters that wait for room: first in, first out for each queue and class, so that a full queue delays
 //! nobody elsewhere and no newcomer passes.
 
-use super::dedupe::Dedupe;
 use super::engine::Engine;
 use super::output::{Output, Refusal, SubmitterNo};
 use super::task::{QueueIx, TaskIx};
-use crate::record::{Class, TaskSpec, decode_spec, encode_spec};
+use crate::record::{Class, Dedupe, Order, TaskSpec, decode_spec, encode_spec};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many tasks of a queue and class.
@@ -22,11 +21,13 @@ pub(super) struct Waiting {
 }
 
 #[derive(Debug)]
-struct Submitter {
+pub(super) struct Submitter {
     specs: Vec<Box<[u8]>>,
     /// `None`: a batch.
     dedupe: Option<Dedupe>,
     demand: Vec<Demand>,
+    /// A run asked for it.
+    order: Option<Order>,
 }
 
 impl Waiting {
@@ -36,11 +37,26 @@ impl Waiting {
     }
 
     pub(super) fn park_one(&mut self, spec: &TaskSpec<'_>, dedupe: Dedupe, demand: Vec<Demand>) -> SubmitterNo {
-        self.park(Submitter { specs: vec![encoded(spec)], dedupe: Some(dedupe), demand })
+        self.park(Submitter { specs: vec![encoded(spec)], dedupe: Some(dedupe), demand, order: None })
+    }
+
+    pub(super) fn park_order(
+        &mut self,
+        spec: &TaskSpec<'_>,
+        dedupe: Dedupe,
+        demand: Vec<Demand>,
+        order: Order,
+    ) -> SubmitterNo {
+        self.park(Submitter { specs: vec![encoded(spec)], dedupe: Some(dedupe), demand, order: Some(order) })
+    }
+
+    /// What a run asked for that waits.
+    pub(super) fn order_of(&self, number: SubmitterNo) -> Option<Order> {
+        self.submitters.get(&number)?.order
     }
 
     pub(super) fn park_batch(&mut self, specs: &[TaskSpec<'_>], demand: Vec<Demand>) -> SubmitterNo {
-        self.park(Submitter { specs: specs.iter().map(encoded).collect(), dedupe: None, demand })
+        self.park(Submitter { specs: specs.iter().map(encoded).collect(), dedupe: None, demand, order: None })
     }
 
     fn park(&mut self, submitter: Submitter) -> SubmitterNo {
@@ -53,7 +69,7 @@ impl Waiting {
         number
     }
 
-    fn remove(&mut self, number: SubmitterNo) -> Option<Submitter> {
+    pub(super) fn remove(&mut self, number: SubmitterNo) -> Option<Submitter> {
         let submitter = self.submitters.remove(&number)?;
         for (queue, class, _) in &submitter.demand {
             let line = self.lines.get_mut(&(*queue, *class)).expect("a submitter stands in its lines");
@@ -92,7 +108,7 @@ fn encoded(spec: &TaskSpec<'_>) -> Box<[u8]> {
 impl Engine {
     /// Lets in who fits now. `true`: somebody was decided.
     pub(super) fn let_in(&mut self) -> bool {
-        if !std::mem::take(&mut self.waiting.has_room) || self.waiting.len() == 0 {
+        if !std::mem::take(&mut self.waiting.has_room) || self.waiting.len() == 0 || self.is_draining {
             return false;
         }
         let mut is_anybody = false;
@@ -112,8 +128,12 @@ impl Engine {
     fn decide(&mut self, number: SubmitterNo, submitter: &Submitter) {
         let specs: Vec<TaskSpec<'_>> =
             submitter.specs.iter().map(|bytes| decode_spec(bytes).expect("it was encoded here")).collect();
+        if let (Some(order), Some(dedupe)) = (submitter.order, submitter.dedupe) {
+            self.decide_order(&order, dedupe, &specs[0], false);
+            return;
+        }
         let result = match submitter.dedupe {
-            Some(dedupe) => self.submit(&specs[0], dedupe, false).map(|answer| answer.map(|answer| vec![answer])),
+            Some(dedupe) => self.submit(&specs[0], dedupe, false, None).map(|answer| answer.map(|answer| vec![answer])),
             None => self.submit_batch(&specs, false),
         };
         let result = match result {
@@ -136,9 +156,11 @@ impl Engine {
         was_waiting
     }
 
-    /// Nobody is let in any more.
+    /// Nobody is let in any more. What runs asked for waits on, for the next opening.
     pub(super) fn refuse_waiting(&mut self) {
-        while let Some(number) = self.waiting.submitters.keys().next().copied() {
+        let is_asking = |(number, submitter): (&SubmitterNo, &Submitter)| submitter.order.is_none().then_some(*number);
+        let asking: Vec<SubmitterNo> = self.waiting.submitters.iter().filter_map(is_asking).collect();
+        for number in asking {
             self.waiting.remove(number);
             self.outputs.push_back(Output::Admitted { submitter: number, result: Err(Refusal::Closed) });
         }

@@ -238,6 +238,10 @@ fn what_a_lost_incarnation_says_changes_nothing_law_7() {
     let incarnation = lost.engine.incarnation();
     assert!(client.engine.lose(0, incarnation));
     assert!(!client.engine.lose(0, incarnation), "once");
+    for none in [2, 255, u16::MAX] {
+        assert!(!client.engine.lose(none, 1), "the group has no part {none}");
+        assert_eq!(client.engine.spread(none), 0);
+    }
     let last = client.engine.group().last();
     assert_eq!(lost.engine.complete(body.slot, STEP, body.lease, b"late", false), Err(Halt::Dead));
     assert_eq!(lost.engine.quiescent(body.slot), Err(Halt::Dead));
@@ -255,6 +259,42 @@ fn what_a_lost_incarnation_says_changes_nothing_law_7() {
     settle(&mut [&mut client, &mut next, &mut lost], &effects);
     assert_eq!(client.told[&result].1, "x");
     assert_eq!(effects.lock()["a"], 1);
+}
+
+#[test]
+fn a_thread_that_was_replaced_takes_no_answer_and_no_wake_from_who_has_its_place_law_1() {
+    let mut client = client(2, 2);
+    let mut lost = Host::join(&client, 0, || {});
+    assert!(client.engine.lose(0, lost.engine.incarnation()));
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&wakes);
+    let mut next = Host::join(&client, 0, move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let id = id_of(&client, 1, 0);
+    let result = next.start(&id);
+    let start = result - 1;
+    next.engine.group().flush();
+    // Answers of that place are durable: they are not this thread's, and it has nothing to do.
+    lost.engine.listen(true);
+    lost.engine.forget(start);
+    assert_eq!(lost.engine.idle().1, lost.engine.has_work());
+    lost.tick();
+    assert!(lost.told.is_empty() && !lost.engine.has_work());
+    next.tick();
+    assert!(next.has(start));
+    // Whoever has the place sleeps: what the other one does wakes nobody, and keeps nobody from being woken.
+    while next.engine.idle().1 {
+        next.tick();
+    }
+    lost.tick();
+    lost.engine.idle();
+    assert_eq!(wakes.load(Ordering::Relaxed), 0);
+    client.engine.terminate(1, Run { id: &id, run_id: "" }, "", None).unwrap();
+    client.engine.group().flush();
+    assert_eq!(wakes.load(Ordering::Relaxed), 1);
+    next.tick();
+    assert!(next.has(result));
 }
 
 #[test]
@@ -307,6 +347,36 @@ fn shards_of_a_lost_part_can_go_to_the_others_and_come_back() {
 }
 
 #[test]
+fn a_shard_that_went_and_came_back_unnoticed_has_its_code_once_law_4() {
+    let effects = Mutex::default();
+    let mut client = client(2, 2);
+    let mut stays = Host::join(&client, 0, || {});
+    let id = id_of(&client, 1, 0);
+    let result = client.start(&id);
+    client.engine.spread(1);
+    settle(&mut [&mut client, &mut stays], &effects);
+    let old = *stays.ids.iter().find(|(_, of)| **of == id).unwrap().0;
+    // It goes home, and comes back, while this thread does something else.
+    drop(Host::join(&client, 1, || {}));
+    client.engine.spread(1);
+    assert_eq!(client.engine.owner(ShardId(1)), Some(0));
+    assert_eq!(stays.engine.quiescent(old), Err(Halt::Dead), "that code was given up");
+    assert!(stays.engine.has_work());
+    let mut events = Events::default();
+    while stays.engine.tick(&mut events) {}
+    let kinds: Vec<_> = events.drain().map(|event| (event.kind, event.a)).collect();
+    let new = kinds.iter().find(|(kind, _)| *kind == EventKind::Start).unwrap().1;
+    assert_eq!(kinds[0], (EventKind::Ended, old.0));
+    assert_ne!(new, old.0);
+    stays.ids.insert(Slot(new), id.clone());
+    stays.turns(Slot(new));
+    client.signal(&id, "x");
+    settle(&mut [&mut client, &mut stays], &effects);
+    assert_eq!(client.told[&result].1, "x");
+    assert_eq!(effects.lock()[&id], 1);
+}
+
+#[test]
 fn code_is_asked_wherever_it_runs_and_again_where_it_comes_back() {
     let effects = Mutex::default();
     let mut client = client(2, 2);
@@ -331,6 +401,55 @@ fn code_is_asked_wherever_it_runs_and_again_where_it_comes_back() {
     assert_eq!((&client.told[&from_client], &parts[0].told[&from_part]), (&answer, &answer));
     assert!(!client.has(forgotten));
     assert_eq!(client.told[&missing].0, EventKind::Refuse);
+}
+
+#[test]
+fn what_waits_for_a_thread_that_does_not_come_is_bounded() {
+    let effects = Mutex::default();
+    let mut client = client(1, 1);
+    let mut part = Host::join(&client, 0, || {});
+    client.start("a");
+    settle(&mut [&mut client, &mut part], &effects);
+    // A run that waits is woken once, however many signals come.
+    client.signal("a", "x");
+    client.signal("a", "y");
+    client.signal("a", "z");
+    let waiting = client.engine.group().with(ShardId(0), |cell, _| cell.events.len());
+    assert_eq!(waiting, 1);
+    let run = Run { id: "a", run_id: "" };
+    let tokens: Vec<Token> = (0..1_001).map(|_| client.token()).collect();
+    for token in &tokens {
+        client.engine.ask(*token, run, "status", "").unwrap();
+    }
+    client.engine.group().flush();
+    client.tick();
+    let (last, rest) = tokens.split_last().unwrap();
+    assert!(rest.iter().all(|token| !client.has(*token)), "they wait");
+    let (kind, text) = &client.told[last];
+    assert!(*kind == EventKind::Refuse && text.contains("1000 queries"), "{text}");
+}
+
+#[test]
+fn a_sleeping_part_is_woken_for_a_receipt_of_a_message_law_3() {
+    let mut client = client(2, 2);
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&wakes);
+    let mut part = Host::join(&client, 1, move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    while part.engine.idle().1 {
+        part.tick();
+    }
+    // Held for the shard's host until it is durable, with nothing else for it.
+    client.engine.group().with(ShardId(1), |cell, _| {
+        let lsn = Lsn(client.engine.group().last().0);
+        cell.held.hold(lsn, crate::runtime::Output::Applied { sender: ShardId(0), number: 0 });
+    });
+    assert_eq!(wakes.load(Ordering::Relaxed), 1);
+    assert!(part.engine.has_work());
+    part.tick();
+    assert!(!part.engine.has_work());
+    client.tick();
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The simulator: the whole engine over a disk, a clock and a host that one number decides about.
 //!
 //! A seed makes workflow programs, clients, crashes at any moment and in any call to the disk, failing calls, and a
-//! calm end in which everything must finish. [`oracle`] says what must be true all the time. A seed is one thread and
+//! calm end in which everything must finish. In half of the seeds the code runs on several simulated threads of a group,
+//! which die, are seized and go on without knowing it, come back, and take over from one another; any of them works next. [`oracle`] says what must be true all the time. A seed is one thread and
 //! reads no clock and no chance of its own: the same seed does the same again.
 //!
 //! Damage to what was synced is done to copies of the directory, which have to be refused or to hold everything that a
@@ -10,9 +11,17 @@
 //! `cargo test sim` runs a sample, `cargo run --release --features sim --bin sim -- --seeds 20000` a full round;
 //! `FUSEE_SEED=n` runs one seed and prints what happened.
 
+mod bodies;
+mod calm;
+mod clients;
+mod climate;
+mod code;
+mod crashes;
 mod disk;
 mod host;
+mod journal;
 mod oracle;
+mod process;
 mod program;
 mod rng;
 mod world;

@@ -16,6 +16,8 @@ pub(super) struct Program {
     /// After a cancel, before the end.
     pub(super) clean_up: Option<StepPlan>,
     pub(super) status: Status,
+    /// At its end it goes on as a new run with this input.
+    pub(super) continues: Option<String>,
 }
 
 /// Operations that are asked for in one turn.
@@ -111,6 +113,7 @@ impl Program {
             stages,
             clean_up: rng.one_in(2).then(|| step(&mut rng)),
             status: if rng.one_in(5) { Status::Failed } else { Status::Completed },
+            continues: (depth > 0 && rng.one_in(5)).then(|| some_input(&mut rng, depth - 1)),
         }
     }
 }

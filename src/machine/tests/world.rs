@@ -89,6 +89,8 @@ impl World {
         let result = work(&mut self.shards[shard], &mut context);
         for effect in effects {
             match effect {
+                // There is no scheduler here: what it is told stays in the outbox.
+                Effect::Post(message) if message.to == ShardId::SCHEDULER => {}
                 Effect::Post(message) => self.mail.push_back(message),
                 other => self.effects.push((shard, other)),
             }
@@ -193,6 +195,30 @@ impl World {
     pub(super) fn send(&mut self, run: R, id: &str, what: Sending<'_>) -> Result<(), Halt> {
         let seq = self.seq(run);
         self.on(run.0, |shard, work| shard.open_send(work, run.1, seq, id, None, what))
+    }
+
+    pub(super) fn task(&mut self, run: R, kind: &str, role: TaskRole) -> Result<(), Halt> {
+        let seq = self.seq(run);
+        let spec = TaskSpec::new("queue", kind, b"in");
+        self.on(run.0, |shard, work| shard.open_task(work, run.1, seq, role, Dedupe::default(), &spec, Ok(())))
+    }
+
+    /// The scheduler says that what a run asked for as an operation has ended.
+    pub(super) fn task_ended(&mut self, run: R, seq: u32) {
+        let shard = &self.shards[run.0];
+        let message = Message {
+            from: ShardId::SCHEDULER,
+            to: ShardId(run.0 as u16),
+            number: shard.applied_from(ShardId::SCHEDULER) + 1,
+            lsn: Lsn::NONE,
+            body: std::sync::Arc::new(Body::Ended {
+                run: shard.view(run.1).no,
+                seq: Seq(seq),
+                status: Status::Completed,
+                payload: b"done".as_slice().into(),
+            }),
+        };
+        assert!(self.receive(&message), "it is the next one");
     }
 
     pub(super) fn complete(&mut self, run: R, seq: u32, lease: u32, payload: &str) -> bool {

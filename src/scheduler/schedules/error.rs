@@ -2,7 +2,6 @@
 
 use super::super::cron::TimingError;
 use super::super::output::Refusal;
-use super::TIMES_MAX;
 use std::fmt;
 
 /// Why something asked of a schedule is refused. Nothing was changed.
@@ -24,7 +23,8 @@ pub enum ScheduleProblem {
     Invalid(&'static str),
     /// Why its task would be refused, or was.
     Task(Refusal),
-    TooManyTimes,
+    /// More than can be backfilled at once.
+    TooManyTimes(u32),
 }
 
 impl fmt::Display for ScheduleError {
@@ -35,8 +35,8 @@ impl fmt::Display for ScheduleError {
             ScheduleProblem::Timing(error) => error.fmt(formatter),
             ScheduleProblem::Invalid(what) => formatter.write_str(what),
             ScheduleProblem::Task(refusal) => refusal.fmt(formatter),
-            ScheduleProblem::TooManyTimes => {
-                write!(formatter, "the range holds more than {TIMES_MAX} times; backfill it in parts")
+            ScheduleProblem::TooManyTimes(most) => {
+                write!(formatter, "the range holds more than {most} times; backfill it in parts")
             }
         }
     }

@@ -114,7 +114,7 @@ impl Engine {
         task.after = self.overlap_of(ix, spec.overlap).map_err(Unmade::Skipped)?;
         let queue = self.find_queue(task.queue).map_err(Unmade::Refused)?;
         let waits_in_line = self.waiting.is_line(queue, task.class);
-        match self.submit(task, Dedupe::default(), waits_in_line) {
+        match self.submit(task, Dedupe::default(), waits_in_line, None) {
             Ok(Some(Answer::New(_) | Answer::Existing(_) | Answer::Changed(_))) => {
                 self.keep_overlap(ix);
                 Ok(true)

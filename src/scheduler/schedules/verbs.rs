@@ -164,24 +164,25 @@ impl Engine {
 
     /// Makes the tasks of the times from one to another, both included, that have passed, in one record; times whose task
     /// is still known are left out. Unless the schedule allows overlap they run one after the other, behind those of the
-    /// schedule that are not over. The plan does not move.
+    /// schedule that are not over. The plan does not move. More than `times_max` times are refused.
     pub fn handle_backfill(
         &mut self,
         now_ms: i64,
         name: &str,
         from_ms: i64,
         to_ms: i64,
+        times_max: u32,
     ) -> Result<Vec<TaskNo>, ScheduleError> {
         self.begin(now_ms);
-        let result = self.backfill(name, from_ms, to_ms);
+        let result = self.backfill(name, from_ms, to_ms, times_max.min(TIMES_MAX));
         self.settle();
         result
     }
 
-    fn backfill(&mut self, name: &str, from_ms: i64, to_ms: i64) -> Result<Vec<TaskNo>, ScheduleError> {
+    fn backfill(&mut self, name: &str, from_ms: i64, to_ms: i64, times_max: u32) -> Result<Vec<TaskNo>, ScheduleError> {
         let bytes = self.definition_of(name)?;
         let spec = decode_schedule(&bytes).expect("a definition is kept as it was encoded");
-        let times = self.times_between(name, &spec, from_ms, to_ms.min(self.now_ms))?;
+        let times = self.times_between(name, &spec, from_ms, to_ms.min(self.now_ms), times_max)?;
         let keys: Vec<String> = times.iter().map(|at_ms| occurrence_key(&spec, name, *at_ms)).collect();
         let mut tasks: Vec<TaskSpec<'_>> = Vec::with_capacity(times.len());
         for (at_ms, key) in times.iter().zip(&keys) {
@@ -233,6 +234,7 @@ impl Engine {
         spec: &ScheduleSpec<'_>,
         from_ms: i64,
         to_ms: i64,
+        times_max: u32,
     ) -> Result<Vec<i64>, ScheduleError> {
         let Some((_, schedule)) = self.schedules.find(name) else { return Err(error(name, ScheduleProblem::Unknown)) };
         let timing = match schedule.definition.as_ref().map(|definition| &definition.timing) {
@@ -245,8 +247,8 @@ impl Engine {
         let mut times = Vec::new();
         let mut next = timing.next_after(from_ms - 1);
         while let Some(at_ms) = next.filter(|at_ms| *at_ms <= to_ms) {
-            if times.len() == TIMES_MAX as usize {
-                return Err(error(name, ScheduleProblem::TooManyTimes));
+            if times.len() == times_max as usize {
+                return Err(error(name, ScheduleProblem::TooManyTimes(times_max)));
             }
             times.push(at_ms);
             next = timing.next_after(at_ms);

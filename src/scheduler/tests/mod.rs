@@ -8,6 +8,7 @@ mod fair;
 mod invariants;
 mod limits;
 mod order;
+mod orders;
 mod recovery;
 mod reserved;
 mod schedules;

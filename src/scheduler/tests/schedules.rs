@@ -162,13 +162,13 @@ fn a_trigger_is_beside_the_plan_and_a_backfill_makes_each_time_once() {
     let mut world = self::world(&overlapping(Overlap::Queue));
     world.advance(2 * MINUTE_MS);
     world.engine.handle_schedule(world.now_ms, "n", &overlapping(Overlap::Queue)).unwrap();
-    let made = world.engine.handle_backfill(world.now_ms, "n", -2 * MINUTE_MS, 9 * MINUTE_MS).unwrap();
+    let made = world.engine.handle_backfill(world.now_ms, "n", -2 * MINUTE_MS, 9 * MINUTE_MS, 1_000).unwrap();
     world.drain();
     assert_eq!((made.len(), times(&world)), (3, vec![1, 2, -2, -1, 0]), "the others are there already");
     assert_eq!(world.running.len(), 1, "one after the other");
-    assert_eq!(world.engine.handle_backfill(world.now_ms, "n", -2 * MINUTE_MS, 9 * MINUTE_MS).unwrap(), []);
+    assert_eq!(world.engine.handle_backfill(world.now_ms, "n", -2 * MINUTE_MS, 9 * MINUTE_MS, 1_000).unwrap(), []);
     assert_eq!(world.run_all().len(), 5);
-    let many = world.engine.handle_backfill(world.now_ms, "n", i64::MIN, 0).unwrap_err();
+    let many = world.engine.handle_backfill(world.now_ms, "n", i64::MIN, 0, 1_000).unwrap_err();
     assert!(many.to_string().contains("\"n\": the range holds more than 1000 times"), "{many}");
 }
 

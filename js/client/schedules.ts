@@ -1,0 +1,116 @@
+/**
+ * Schedules as users have them: made, changed, paused, triggered, backfilled, previewed, listed.
+ */
+import { toTimeMs } from '../duration.js';
+import { fromNative } from '../errors.js';
+import { checkText, knownOptions } from '../options.js';
+import { FIELD } from '../scheduler/packing.js';
+import {
+  packSchedule,
+  readScheduleRow,
+  readTimes,
+  readTiming,
+  type ScheduleRow,
+  type Timing,
+} from '../scheduler/schedules.js';
+import { readCount } from '../scheduler/settings.js';
+import type { EngineCore } from './core.js';
+import { rowsOf } from './rows.js';
+import { readAdmitted, TaskHandle } from './tasks.js';
+
+/** Times that a preview shows if nobody says how many. */
+const PREVIEW = 10;
+const PREVIEW_MAX = 10_000;
+
+/** `engine.schedules`. Changes are durable when their promise resolves. */
+export class ScheduleControl {
+  readonly #core: EngineCore;
+
+  constructor(core: EngineCore) {
+    this.#core = core;
+  }
+
+  /** Makes a schedule or changes it. What was made already is not made again; a paused one stays paused. */
+  async upsert(name: string, spec: unknown): Promise<void> {
+    const core = this.#core;
+    core.check();
+    const read = packSchedule(name, spec, core.settings.tasks, (value, what) => core.encode(value, what));
+    const packed = typeof read === 'string' ? read : await read;
+    await this.#ask(name, (native, token) => native.setSchedule(token, name, packed));
+  }
+
+  /** Ends a schedule; the tasks that it made go on. @returns `false`: there was none */
+  async remove(name: string): Promise<boolean> {
+    return (await this.#ask(name, (native, token) => native.removeSchedule(token, name))) === '1';
+  }
+
+  /** Its times make no tasks until `resume`, also over restarts. */
+  async pause(name: string): Promise<void> {
+    await this.#ask(name, (native, token) => native.pauseSchedule(token, name, 1));
+  }
+
+  /** Goes on with the next time; `catchUp` decides about those in between. */
+  async resume(name: string): Promise<void> {
+    await this.#ask(name, (native, token) => native.pauseSchedule(token, name, 0));
+  }
+
+  /** Makes its task now, beside the plan. */
+  async trigger(name: string): Promise<TaskHandle> {
+    const core = this.#core;
+    const text = await this.#ask(name, (native, token) => native.triggerSchedule(token, name));
+    const admitted = readAdmitted(core, text, undefined);
+    if (admitted instanceof Error) throw admitted;
+    return admitted;
+  }
+
+  /** All schedules, by name. */
+  async list(): Promise<ScheduleRow[]> {
+    const core = this.#core;
+    const text = core.request((token) => core.native.listSchedules(token, ''), rowsOf);
+    return (await text.promise).map(readScheduleRow);
+  }
+
+  /** One schedule. */
+  async describe(name: string): Promise<ScheduleRow> {
+    return readScheduleRow(await this.#ask(name, (native, token) => native.listSchedules(token, name)));
+  }
+
+  /** The next times, of a schedule or of a plan that belongs to none. */
+  async preview(of: unknown, count: number = PREVIEW): Promise<Date[]> {
+    const most = readCount(count, 'the count of a preview', 0);
+    if (most > PREVIEW_MAX) throw new RangeError(`a preview shows at most ${PREVIEW_MAX} times`);
+    if (typeof of === 'string') {
+      return readTimes(await this.#ask(of, (native, token) => native.previewSchedule(token, of, most)));
+    }
+    knownOptions(of, ['cron', 'every', 'timezone', 'start', 'end', 'limit'], 'schedules.preview');
+    return this.#plan(readTiming(of, 'the plan'), most);
+  }
+
+  #plan({ packed, startMs, endMs, limit }: Timing, count: number): Date[] {
+    const core = this.#core;
+    core.check();
+    const afterMs = Math.max(core.nowMs(), (startMs ?? -Infinity) - 1);
+    try {
+      const times = readTimes(core.native.previewPlan(packed, afterMs, Math.min(count, limit ?? count)));
+      return endMs === undefined ? times : times.filter((time) => time.getTime() <= endMs);
+    } catch (error) {
+      throw fromNative(error);
+    }
+  }
+
+  /** Makes the tasks of the times in between that have passed, in one record. @returns their handles */
+  async backfill(name: string, range: { readonly from?: unknown; readonly to?: unknown }): Promise<TaskHandle[]> {
+    knownOptions(range, ['from', 'to'], 'schedules.backfill');
+    const [fromMs, toMs] = [toTimeMs(range.from), toTimeMs(range.to)];
+    if (fromMs > toMs) throw new RangeError('the range of a backfill begins after it ends');
+    const core = this.#core;
+    const text = await this.#ask(name, (native, token) => native.backfillSchedule(token, name, fromMs, toMs));
+    return text === '' ? [] : text.split(FIELD).map((id) => new TaskHandle(core, id, undefined, false));
+  }
+
+  async #ask(name: unknown, send: (native: EngineCore['native'], token: number) => void): Promise<string> {
+    checkText(name, 'the name of a schedule');
+    const core = this.#core;
+    return core.request((token) => send(core.native, token), String).promise;
+  }
+}

@@ -1,0 +1,262 @@
+/**
+ * Schedules as they are given, packed for the crossing, and their rows made into objects.
+ *
+ * The other end is src/node/schedules.rs and src/engine/schedule_rows.rs.
+ */
+import { toMs, toTimeMs } from '../duration.js';
+import { checkText, knownOptions, shown } from '../options.js';
+import { checkSchema, isThenable } from './checked.js';
+import { isTask, lengthMs, type TaskDefinition } from './definition.js';
+import { FIELD, PART, ROW } from './packing.js';
+import { readCount, type TaskSettings } from './settings.js';
+import { ENQUEUE_OPTIONS, packSubmission, type EnqueueOptions } from './submission.js';
+
+/** What packing a schedule needs to know of the engine. */
+export type ScheduleSettings = Pick<TaskSettings, 'definitions' | 'rates'>;
+
+const TIMING = ['cron', 'every', 'timezone', 'start', 'end', 'limit'];
+const OPTIONS = [...TIMING, 'run', 'input', 'options', 'jitter', 'overlap', 'catchUp', 'pauseOnFailure'];
+const OVERLAPS = ['skip', 'allow', 'queueAll', 'queueOnSuccess', 'queue', 'cancelOther'];
+/** Of the rest of its tasks the schedule itself decides. */
+const TASK_OPTIONS = ENQUEUE_OPTIONS.filter(
+  (name) => !['key', 'dedupe', 'delay', 'runAt', 'reserve', 'after'].includes(name),
+);
+
+/** A plan, read. */
+export interface Timing {
+  readonly packed: string;
+  readonly startMs: number | undefined;
+  readonly endMs: number | undefined;
+  readonly limit: number | undefined;
+}
+
+/** A schedule in a list. */
+export interface ScheduleRow {
+  readonly name: string;
+  readonly run: string;
+  readonly queue: string;
+  readonly declared: boolean;
+  readonly paused: boolean;
+  readonly nextAt: Date | undefined;
+  readonly lastAt: Date | undefined;
+  readonly lastId: string | undefined;
+  readonly fires: number;
+  readonly active: number;
+  readonly cron: string | undefined;
+  readonly timezone: string | undefined;
+  readonly every: number | undefined;
+  readonly overlap: string;
+  readonly catchUp: string | number;
+  readonly broken: string | undefined;
+}
+
+/** Reads when a schedule fires. @throws TypeError, RangeError */
+export function readTiming(given: unknown, what: string): Timing {
+  const { cron, every, timezone, start, end, limit } = (given ?? {}) as { readonly [option: string]: unknown };
+  if ((cron === undefined) === (every === undefined)) throw new TypeError(`${what} needs either cron or every`);
+  const startMs = start === undefined ? undefined : toTimeMs(start);
+  let packed: string;
+  if (cron === undefined) {
+    if (timezone !== undefined) throw new TypeError(`${what}: timezone is for cron; every counts real time`);
+    const periodMs = toMs(every);
+    if (periodMs < 1) throw new RangeError(`${what}: every must be 1 ms or more`);
+    const offsetMs = startMs === undefined ? 0 : ((startMs % periodMs) + periodMs) % periodMs;
+    packed = ['e', periodMs, offsetMs].join(PART);
+  } else {
+    if (typeof cron !== 'string') throw new TypeError(`${what}: cron must be a text, not ${shown(cron)}`);
+    if (cron !== '') checkText(cron, `the cron expression of ${what}`);
+    const zone = timezone ?? 'UTC';
+    checkText(zone, `the timezone of ${what}`);
+    packed = ['c', cron, zone].join(PART);
+  }
+  return {
+    packed,
+    startMs,
+    endMs: end === undefined ? undefined : toTimeMs(end),
+    limit: limit === undefined ? undefined : readCount(limit, `limit of ${what}`, 1),
+  };
+}
+
+/**
+ * Packs the schedules that code declares, as rows that follow those of the other options.
+ * @throws TypeError, RangeError
+ */
+export function packDeclared(
+  given: unknown,
+  settings: ScheduleSettings,
+  encode: (value: unknown, what: string) => string,
+): string {
+  if (given === undefined) return '';
+  if (typeof given !== 'object' || given === null) throw new TypeError('schedules must be an object, by name');
+  const rows = Object.entries(given).map(([name, spec]) => {
+    const packed = packSchedule(name, spec, settings, encode);
+    if (typeof packed === 'string') return `${ROW}d${FIELD}${name}${FIELD}${packed}`;
+    packed.catch(() => undefined);
+    throw new TypeError(
+      `the input of schedule '${name}' is checked by an asynchronous schema: make it with engine.schedules.upsert()`,
+    );
+  });
+  return [`${ROW}S`, ...rows].join('');
+}
+
+/**
+ * Packs a schedule. `encode` gives the text that records its input.
+ * @throws TypeError, RangeError
+ */
+export function packSchedule(
+  name: string,
+  given: unknown,
+  settings: ScheduleSettings,
+  encode: (value: unknown, what: string) => string,
+): string | Promise<string> {
+  const what = `schedule '${name}'`;
+  checkText(name, 'the name of a schedule');
+  if (typeof given !== 'object' || given === null) throw new TypeError(`${what} must be an object`);
+  knownOptions(given, OPTIONS, what);
+  const { run, input } = given as { run?: unknown; input?: unknown };
+  const definition = asRunnable(run, what, settings);
+  const head = packHead(given, what);
+  const inputName = `the input of ${what}`;
+  const pack = (value: unknown): string => {
+    const task = packSubmission(definition, value, encode(value, inputName), taskOptions(given, what), settings, 0);
+    return head + FIELD + task;
+  };
+  const checked = checkSchema(definition.options.input, input, inputName);
+  return isThenable(checked) ? Promise.resolve(checked).then(pack) : pack(checked);
+}
+
+function asRunnable(run: unknown, what: string, { definitions }: ScheduleSettings): TaskDefinition {
+  if (!isTask(run)) {
+    throw new TypeError(
+      `${what} needs a task as run, not ${shown(run)}; a workflow is started by a task, with engine.start()`,
+    );
+  }
+  if (definitions.get(run.name) !== run) {
+    throw new TypeError(`${what} runs task '${run.name}', which is not among the option tasks`);
+  }
+  return run;
+}
+
+function packHead(given: object, what: string): string {
+  const {
+    jitter = 0,
+    overlap = 'skip',
+    catchUp = 'last',
+    pauseOnFailure = false,
+  } = given as {
+    readonly [option: string]: unknown;
+  };
+  const { packed, startMs, endMs, limit } = readTiming(given, what);
+  const code = OVERLAPS.indexOf(overlap as string);
+  if (code < 0) throw new RangeError(`overlap of ${what} must be one of ${OVERLAPS.join(', ')}, not ${shown(overlap)}`);
+  if (typeof pauseOnFailure !== 'boolean') throw new TypeError(`pauseOnFailure of ${what} must be true or false`);
+  const { deadline, expires } = ownOptions(given);
+  return [
+    packed,
+    startMs ?? '',
+    endMs ?? '',
+    limit ?? '',
+    lengthMs(jitter),
+    code,
+    catchUp === 'none' || catchUp === 'last' ? catchUp : readCount(catchUp, `catchUp of ${what}`, 1),
+    pauseOnFailure ? 1 : 0,
+    fromItsTime(deadline, `deadline of ${what}`),
+    fromItsTime(expires, `expires of ${what}`),
+  ].join(FIELD);
+}
+
+function fromItsTime(length: unknown, what: string): number | '' {
+  if (length === undefined) return '';
+  if (Object.prototype.toString.call(length) === '[object Date]') {
+    throw new TypeError(`${what} counts from each of its times: give a duration, not a Date`);
+  }
+  return lengthMs(length);
+}
+
+function ownOptions(given: object): EnqueueOptions {
+  return ((given as { options?: unknown }).options ?? {}) as EnqueueOptions;
+}
+
+/** What is left for each task, without what the schedule decides. */
+function taskOptions(given: object, what: string): EnqueueOptions {
+  const own = ownOptions(given);
+  knownOptions(own, TASK_OPTIONS, `options of ${what}`);
+  return { ...own, deadline: undefined, expires: undefined };
+}
+
+/** Reads a row of src/engine/schedule_rows.rs. */
+export function readScheduleRow(text: string): ScheduleRow {
+  const field = text.split(FIELD) as [string, string, string, ...string[]];
+  const [name, run, queue, declared, paused, next, , last, lastId, fires, active, cron, zone, period] = field;
+  const catchUp = field[15]!;
+  return {
+    name,
+    run,
+    queue,
+    declared: declared === '1',
+    paused: paused === '1',
+    nextAt: dateOf(next),
+    lastAt: dateOf(last),
+    lastId: textOf(lastId),
+    fires: Number(fires),
+    active: Number(active),
+    cron: textOf(cron),
+    timezone: textOf(zone),
+    every: period === '' ? undefined : Number(period),
+    overlap: OVERLAPS[Number(field[14])]!,
+    catchUp: catchUp === 'none' || catchUp === 'last' ? catchUp : Number(catchUp),
+    broken: textOf(field[16]),
+  };
+}
+
+/** Times, as the engine lists them. */
+export function readTimes(text: string): Date[] {
+  return text === '' ? [] : text.split(FIELD).map((time) => new Date(Number(time)));
+}
+
+/** What a schedule did that no task shows. */
+export interface ScheduleNotice {
+  readonly type: 'schedule';
+  readonly schedule: string;
+  readonly what: string;
+  readonly at: Date | undefined;
+  readonly until: Date | undefined;
+  readonly reason: string | undefined;
+  readonly taskId: string | undefined;
+}
+
+/** Reads a notice of src/engine/schedule_rows.rs. */
+export function readScheduleNotice(text: string): ScheduleNotice {
+  const [schedule, what, first, last, reason, task] = text.split(FIELD) as [string, string, ...string[]];
+  return {
+    type: 'schedule',
+    schedule,
+    what,
+    at: dateOf(first),
+    until: dateOf(last),
+    reason: textOf(reason),
+    taskId: textOf(task),
+  };
+}
+
+/** What somebody should read of a notice; `undefined`: it goes as it is meant to. */
+export function warningOf({ schedule, what, at, reason, taskId }: ScheduleNotice): string | undefined {
+  switch (what) {
+    case 'refused':
+      return `schedule '${schedule}' made no task for ${at?.toISOString()}: ${reason}`;
+    case 'paused':
+      return `schedule '${schedule}' has paused itself because task ${taskId} failed; resume it with engine.schedules.resume()`;
+    case 'broken':
+      return `schedule '${schedule}' does nothing until it is defined anew: ${reason}`;
+    default:
+      return undefined;
+  }
+}
+
+function textOf(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
+}
+
+function dateOf(text: string | undefined): Date | undefined {
+  return text === undefined || text === '' ? undefined : new Date(Number(text));
+}

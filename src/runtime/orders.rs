@@ -1,0 +1,119 @@
+//! Messages between shards and the scheduler: applied there once each, in order, answered by messages back.
+//!
+//! The scheduler is one more sender and one more receiver. What a run is told of a task becomes part of its journal; the
+//! texts for that are made here.
+
+use super::tasks::{TaskCell, TaskWork};
+use crate::machine::{Body, Message};
+use crate::record::{Caller, Order, Origin, Outcome, ShardId, Status, TaskRole, decode_order};
+use crate::scheduler::{Answer, AttemptNote, OrderAnswer, OrderEnd};
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Receipt {
+    /// It has a record.
+    Taken,
+    /// An earlier one is missing: this number.
+    Missing(u64),
+    /// It stays with its sender until the next opening.
+    Left,
+}
+
+impl TaskCell {
+    /// Applies a message of a shard, or knows it again.
+    pub(super) fn receive(&mut self, work: &mut TaskWork<'_>, message: &Message) -> Receipt {
+        let taken = self.engine.taken_from(message.from);
+        if message.number > taken {
+            if !self.engine.takes_messages() {
+                return Receipt::Left;
+            }
+            if message.number != taken + 1 {
+                return Receipt::Missing(taken + 1);
+            }
+            let origin = Origin { from: message.from, number: message.number };
+            self.apply(work.now_ms, &message.body, origin);
+            self.commit(work);
+        }
+        self.receipts.hold(self.last(), (message.from, message.number));
+        Receipt::Taken
+    }
+
+    fn apply(&mut self, now_ms: i64, body: &Body, origin: Origin) {
+        match body {
+            Body::Order { caller, role, order: bytes } => {
+                let order = Order { caller: *caller, origin, role: *role };
+                match decode_order(bytes) {
+                    Ok((dedupe, spec)) => self.engine.handle_order(now_ms, &order, dedupe, &spec),
+                    Err(error) => self.engine.handle_unreadable(now_ms, &order, &error.to_string()),
+                }
+            }
+            Body::CancelOrder { caller } => self.engine.handle_order_cancelled(now_ms, *caller, origin),
+            Body::CancelTask { task, reason } => {
+                self.engine.handle_cancel_by_run(now_ms, *task, reason.as_bytes(), origin);
+            }
+            Body::WatchTask { task, caller } => {
+                let order = Order { caller: *caller, origin, role: TaskRole::AwaitedLoosely };
+                self.engine.handle_watch(now_ms, &order, *task);
+            }
+            Body::Start { .. }
+            | Body::Signal { .. }
+            | Body::Cancel { .. }
+            | Body::Close { .. }
+            | Body::Watch { .. }
+            | Body::Ended { .. } => unreachable!("a shard sends it to shards only"),
+        }
+    }
+
+    /// Says to a run what became of what it asked for.
+    pub(super) fn tell_run(&mut self, caller: Caller, answer: OrderAnswer) -> Message {
+        let (status, payload) = told(answer);
+        let body = Body::Ended { run: caller.run, seq: caller.seq, status, payload };
+        let lsn = self.last();
+        self.outbox.post(ShardId::SCHEDULER, caller.shard, lsn, body)
+    }
+}
+
+/// An answer as the journal of a run has it. What a task returned stands for itself; other ends are texts of lines.
+fn told(answer: OrderAnswer) -> (Status, Box<[u8]>) {
+    match answer {
+        OrderAnswer::Exists(answer) => (Status::Completed, exists_text(answer).into_bytes().into()),
+        OrderAnswer::Refused(why) => (Status::Refused, why),
+        OrderAnswer::Ended(end) if end.outcome == Outcome::Completed => (Status::Completed, end.payload),
+        OrderAnswer::Ended(end) => {
+            let status = if end.outcome == Outcome::Cancelled { Status::Cancelled } else { Status::Failed };
+            (status, end_text(&end).into_bytes().into())
+        }
+    }
+}
+
+/// The number of the outcome, the task's id, its attempts, what it ended with, the attempts that others followed.
+fn end_text(end: &OrderEnd) -> String {
+    let (code, attempts) = (end.outcome.code().to_string(), end.attempts.to_string());
+    let (id, history) = (format!("t-{}", end.task), attempt_notes(&end.history, HISTORY_ERROR_BYTES_MAX));
+    [code.as_str(), &id, &attempts, &String::from_utf8_lossy(&end.payload), &history].join("\n")
+}
+
+/// In a journal the errors of attempts that others followed are kept up to this size each.
+const HISTORY_ERROR_BYTES_MAX: usize = 1_024;
+
+/// A value of the host: what became of it, and the id of the task.
+fn exists_text(answer: Answer) -> String {
+    let letter = match answer {
+        Answer::New(_) => 'n',
+        Answer::Existing(_) => 'e',
+        Answer::Changed(_) => 'c',
+    };
+    format!("\"{letter} t-{}\"", answer.task())
+}
+
+/// Attempts for the host: number, start, end, why, what was thrown if that is not longer.
+#[must_use]
+pub fn attempt_notes(history: &[AttemptNote], error_bytes_max: usize) -> String {
+    let note = |note: &AttemptNote| {
+        let (attempt, code) = (note.attempt.to_string(), note.end.code().to_string());
+        let times = (note.started_ms.to_string(), note.ended_ms.to_string());
+        let failure = if note.failure.len() <= error_bytes_max { &note.failure[..] } else { b"" };
+        [&*attempt, &times.0, &times.1, &code, &String::from_utf8_lossy(failure)].join("\u{1c}")
+    };
+    history.iter().map(note).collect::<Vec<_>>().join("\u{1d}")
+}
