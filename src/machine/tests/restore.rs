@@ -31,7 +31,8 @@ pub(super) fn image(shard: &Shard) -> String {
     // Where a run is in memory is nobody's business.
     let ids: Vec<_> = shard.latest_runs().map(|(id, run)| (id, shard.view(run).no)).collect();
     let outbox: Vec<Message> = shard.unacknowledged().collect();
-    let applied: Vec<u64> = (0..8).map(ShardId).chain([ShardId::SCHEDULER]).map(|from| shard.applied_from(from)).collect();
+    let applied: Vec<u64> =
+        (0..8).map(ShardId).chain([ShardId::SCHEDULER]).map(|from| shard.applied_from(from)).collect();
     format!("{runs:?} {ids:?} {outbox:?} {applied:?} {:?} {}", shard.last(), shard.open_count())
 }
 
@@ -64,7 +65,7 @@ pub(super) fn play(world: &mut World, script: &[(u8, u8)]) {
             (_, None) => {}
             (22, Some(run)) => {
                 let roles = [TaskRole::Awaited, TaskRole::AwaitedLoosely, TaskRole::Detached];
-                drop(world.task(run, other, roles[usize::from(argument % 3)]));
+                let _ = world.task(run, other, roles[usize::from(argument % 3)]);
             }
             (23, Some(run)) => world.task_ended(run, u32::from(argument % 8) + 1),
             (6, Some(run)) if world.shards[run.0].explain(run.1) == Explanation::Absent => {
