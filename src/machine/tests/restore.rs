@@ -20,10 +20,10 @@ pub(super) fn image(shard: &Shard) -> String {
             let history: Vec<String> = shard.history(run).map(|entry| format!("{entry:?}")).collect();
             let target = shard.run(run);
             let next = target.end().and_then(|end| end.continued);
-            let open = target.open().map(|open| {
-                let waits = (&open.watchers, &open.orders, open.untaken);
-                (open.is_held, &open.patches, &open.dedupe, waits)
-            });
+            // How many signals nobody has taken is not here: live code takes one without a record, and after a restart it is
+            // counted as taken once its code is here again.
+            let open =
+                target.open().map(|open| (open.is_held, &open.patches, &open.dedupe, &open.watchers, &open.orders));
             let (outcome, updates) = (shard.outcome(run), &target.updates);
             format!("{view:?} {outcome:?} {history:?} {next:?} {open:?} {updates:?}")
         })
