@@ -338,6 +338,8 @@ export interface EnqueueOptions {
   after?: readonly Dependency[];
   /** Limits, beside the definition's. */
   limits?: readonly LimitCall[];
+  /** Runs on threads that carry all of these: {@link WorkerOptions.labels}. Waits while there is none. */
+  labels?: { readonly [name: string]: string };
   /** Free notes. Listed, and handed to the function as `ctx.info.tags`. */
   tags?: { readonly [name: string]: string };
   /** Names the task for `dedupe` and for `handle`. It is free again when the task has ended. Not `t-1`, `t-2` …: ids. */
@@ -841,6 +843,12 @@ export interface WorkflowHandle<Output = unknown> {
   pause(options?: AuditOptions): Promise<void>;
   /** Ends a pause; tries a stuck run again. */
   resume(options?: AuditOptions): Promise<void>;
+  /**
+   * Has its sleeps (`ctx.sleep`, `ctx.sleepUntil`) end now, before their time; time limits of waits and scopes and the times
+   * between attempts stay. Resolved: that is durable. No-op if it does not sleep; a paused run notices when it is resumed.
+   * @throws {@link RunNotFoundError} if it has ended
+   */
+  wake(options?: AuditOptions): Promise<void>;
   /** What is known about the run. */
   describe(): Promise<RunRow>;
   /** The records of the run, in order, up to the last durable one. */
@@ -1233,7 +1241,7 @@ export interface OpenOptions<Schedules extends { [name: string]: AnyTask } = { [
   logger?: Logger;
 }
 
-/** Threads that run workflow code: {@link OpenOptions.workers}. */
+/** Threads that run the code of workflows and tasks: {@link OpenOptions.workers}. */
 export interface WorkerOptions {
   /**
    * Number of threads, from 1, and not more than the directory has shards. `'auto'`: one a core, as far as there are
@@ -1242,9 +1250,11 @@ export interface WorkerOptions {
   count?: number | 'auto';
   /**
    * The module that each thread loads, as a URL or a path: ESM, CommonJS, or whatever the loader of this thread takes.
-   * Every exported workflow runs there. It must export the same in each thread.
+   * Every exported workflow and task runs there. It must export the same in each thread.
    */
   module: URL | string;
+  /** What these threads have that others have not: tasks that ask for it by `labels` run on such threads only. */
+  labels?: { readonly [name: string]: string };
   /** What the module finds as `workerData` of `node:worker_threads`. */
   workerData?: unknown;
   /** Options of Node.js for the threads. Default: those of this process. */

@@ -7,6 +7,7 @@ import {
   readFileSync,
   readdirSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -107,6 +108,12 @@ describe('the crates', () => {
     const names = new Set(lines.map((line) => line.split(' ')[0]).filter((name) => name !== 'fusee'));
     expect([...names].slice(25)).toEqual([]);
   });
+});
+
+test('the addon that was built here is smaller than 3 MiB', () => {
+  const addons = readdirSync(root).filter((name) => /^fusee\..+\.node$/.test(name));
+  expect(addons).not.toEqual([]);
+  for (const name of addons) expect(statSync(join(root, name)).size).toBeLessThan(3 * 1024 * 1024);
 });
 
 describe('the build of the addon without cargo', () => {

@@ -1,52 +1,143 @@
 import { resolve } from 'node:path';
 import { runScript } from './support/scripts';
 
-const module_ = resolve(__dirname, 'fixtures/threads/ordering.cjs');
+const ordering = resolve(__dirname, 'fixtures/threads/ordering.cjs');
+const tasks = resolve(__dirname, 'fixtures/threads/tasks.cjs');
 
 async function run(body: string): Promise<any> {
   const ended = await runScript(`
-    const { half, quarter, deadlyOnce } = require(${JSON.stringify(module_)});
+    const { deadlyOnce } = require(${JSON.stringify(ordering)});
+    const { task } = fusee;
+    const { half, labelled, deadly, slow, asks, quarter } = require(${JSON.stringify(tasks)});
     const lives = new SharedArrayBuffer(4);
-    const workers = { count: 2, module: ${JSON.stringify(module_)}, workerData: { lives } };
+    const counts = new SharedArrayBuffer(16);
+    const seen = new Int32Array(counts);
+    const queues = { narrow: { concurrency: 1 } };
+    const workers = { count: 2, module: ${JSON.stringify(tasks)}, workerData: { counts } };
     const ids = Array.from({ length: 20 }, (_, n) => 'id' + n);
     const print = (value) => console.log(JSON.stringify(value ?? null));
+    const until = async (holds) => { while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2)); };
     ${body}
   `);
-  expect(ended).toMatchObject({ code: 0, signal: null });
+  expect({ ...ended, out: '' }).toMatchObject({ code: 0, signal: null });
   return JSON.parse(ended.out.trim().split('\n').at(-1) ?? 'null');
 }
 
-test('runs on workers ask for tasks, which run on the thread that opened the engine', async () => {
-  const results = await run(`
-    const engine = await open(dir, { logger: quiet, workers, tasks: [half] });
-    print(await Promise.all(ids.map((id, n) => engine.execute(quarter, 4 * n, { id }))));
+test('tasks that the module exports run on the workers, also those that the opener was given', async () => {
+  const { own, results } = await run(`
+    const engine = await open(dir, { logger: quiet, workers, queues, tasks: [half] });
+    const many = await engine.enqueueMany(half, ids.map((_, n) => 2 * n));
+    const own = await Promise.all(many.map(({ value }) => value.result()));
+    const results = await Promise.all(ids.map((id, n) => engine.execute(quarter, 4 * n, { id })));
+    print({ own, results });
     await engine.close();
   `);
+  expect(own.map(({ value }: any) => value)).toEqual(Array.from({ length: 20 }, (_, n) => n));
+  expect(new Set(own.map(({ thread }: any) => thread)).size).toBe(2);
   expect(results.map((result: any) => result.value)).toEqual(Array.from({ length: 20 }, (_, n) => n));
-  expect(new Set(results.flatMap((result: any) => result.taskThreads))).toEqual(new Set([0]));
-  expect(results.every((result: any) => result.thread > 0)).toBe(true);
+  const threads = [...own.map(({ thread }: any) => thread), ...results.flatMap((result: any) => result.taskThreads)];
+  expect(threads.every((thread: number) => thread > 0)).toBe(true);
+});
+
+test('a task that the module does not export runs on the thread that opened the engine', async () => {
+  const told = await run(`
+    const here = task('here', () => require('node:worker_threads').threadId);
+    const engine = await open(dir, { logger: quiet, workers, queues, tasks: [here] });
+    print([await (await engine.enqueue(here)).result(), (await (await engine.enqueue(half, 2)).result()).thread > 0]);
+    await engine.close();
+  `);
+  expect(told).toEqual([0, true]);
+});
+
+test('a worker enqueues, waits, lists and asks queues as the opener does', async () => {
+  const told = await run(`
+    const engine = await open(dir, { logger: quiet, workers, queues });
+    print(await (await engine.enqueue(asks, 10)).result());
+    await engine.close();
+  `);
+  expect(told).toMatchObject({ value: 5, pending: 0, concurrency: 10, values: [1, 2], listed: ['of-10'] });
+});
+
+test('a worker that dies in a task: the attempt goes to another thread at once, the first time at no cost', async () => {
+  const told = await run(`
+    const engine = await open(dir, { logger: quiet, workers, queues });
+    const retry = { maxAttempts: 2, initialInterval: 1, jitter: false };
+    const once = await (await engine.enqueue(deadly, 2, { retry })).result();
+    seen[0] = 0;
+    const why = await (await engine.enqueue(deadly, 9, { retry })).result().catch((error) => error.status);
+    print({ once, calls: seen[0], why });
+    await engine.close();
+  `);
+  expect(told.once.attempt).toBe(3);
+  expect(told).toMatchObject({ calls: 3, why: 'dead' });
+});
+
+test('labels: a task waits for a thread that carries them', async () => {
+  const told = await run(`
+    const labels = { gpu: 'a100' };
+    const engine = await open(dir, { logger: quiet, queues, workers: { ...workers, labels } });
+    const fits = await (await engine.enqueue(labelled, undefined, { labels })).result();
+    const waits = await engine.enqueue(labelled, undefined, { labels: { gpu: 'b200' } });
+    const { reason } = await engine.explainTask(waits);
+    // It holds up nobody in its queue of one slot.
+    const next = await (await engine.enqueue(labelled)).result();
+    await engine.close();
+    const again = await open(dir, { logger: quiet, queues, workers: { ...workers, labels: { gpu: 'b200' } } });
+    const later = await again.handle(labelled, waits.id).result();
+    print({ fits, reason, next, later });
+    await again.close();
+  `);
+  expect(told).toMatchObject({
+    fits: { attempt: 1 },
+    reason: 'labels',
+    next: { attempt: 1 },
+    later: { attempt: 1 },
+  });
+});
+
+test('a cancel aborts the signal of a task on a worker, and a close gives back what it cuts at no cost', async () => {
+  const told = await run(`
+    const engine = await open(dir, { logger: quiet, workers, queues });
+    const first = await engine.enqueue(slow);
+    await until(() => seen[1] === 1);
+    await first.cancel();
+    await until(() => seen[3] === 1);
+    const second = await engine.enqueue(slow, undefined, { retry: { maxAttempts: 1 } });
+    await until(() => seen[1] === 2);
+    await engine.close({ grace: 0 });
+    seen[2] = 1;
+    const again = await open(dir, { logger: quiet, workers, queues });
+    const thread = await again.handle(slow, second.id).result();
+    print({ first: (await first.id), aborted: seen[3] > 0, thread: thread > 0 });
+    await again.close();
+  `);
+  expect(told).toEqual({ first: 't-1', aborted: true, thread: true });
 });
 
 test('a worker that ends while its run waits for a task: the task runs once, and its result comes to the next life', async () => {
   const told = await run(`
-    const engine = await open(dir, { logger: quiet, workers, tasks: [half] });
+    const { half: ofOrdering } = require(${JSON.stringify(ordering)});
+    const ofRuns = { count: 2, module: ${JSON.stringify(ordering)}, workerData: { lives } };
+    const engine = await open(dir, { logger: quiet, workers: ofRuns });
     const value = await engine.execute(deadlyOnce, 200, { id: 'a' });
-    const first = await engine.handle(half, 't-1').describe();
-    const second = await engine.handle(half, 't-2').describe().catch((error) => error.name);
+    const first = await engine.handle(ofOrdering, "t-1").describe();
+    const second = await engine.handle(ofOrdering, "t-2").describe().catch((error) => error.name);
     await engine.close();
-    print({ value, attempts: first.attempts, second, deaths: new Int32Array(lives)[0] });
+    print({ value, status: first.status, second, deaths: new Int32Array(lives)[0] });
   `);
-  expect(told).toEqual({ value: 100, attempts: 1, second: 'RunNotFoundError', deaths: 2 });
+  expect(told).toEqual({ value: 100, status: 'completed', second: 'RunNotFoundError', deaths: 2 });
 });
 
-test('a task that the opener was not given leaves its runs stuck, with what to do', async () => {
-  const why = await run(`
-    const engine = await open(dir, { logger: quiet, workers });
-    const stuck = new Promise((resolve) => engine.on('stuck', resolve));
-    const run = await engine.start(quarter, 4, { id: 'a' });
-    await stuck;
-    print(await engine.explain('a'));
-    await engine.close({ grace: 0 });
+test('what cannot be meant is refused when it opens', async () => {
+  const told = await run(`
+    const why = (options) => open(dir, { logger: quiet, ...options }).then(() => 'opened', (error) => error.message);
+    print([
+      await why({ workers }),
+      await why({ workers: { ...workers, labels: { gpu: 1 } }, queues }),
+      await why({ workers, queues: { narrow: { retry: { shouldRetry: () => true } } } }),
+    ]);
   `);
-  expect(JSON.stringify(why)).toContain('was not given to open()');
+  expect(told[0]).toContain("task 'labelled' goes to queue 'narrow', which is not among the option queues");
+  expect(told[1]).toContain("label 'gpu'");
+  expect(told[2]).toContain('cannot be given to workers');
 });

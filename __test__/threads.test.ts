@@ -11,7 +11,7 @@ const fixtures = resolve(__dirname, 'fixtures/threads');
 async function run(body: string): Promise<any> {
   const ended = await runScript(`
     const flows = require(${JSON.stringify(join(fixtures, 'flows.cjs'))});
-    const { where, gate, deadly, about, caller, parent, spin, go, status } = flows;
+    const { where, gate, deadly, about, caller, parent, spin, stuck, nap, go, status } = flows;
     const fixture = (name) => ${JSON.stringify(fixtures)} + '/' + name;
     const module = fixture('flows.cjs');
     const lives = new SharedArrayBuffer(4);
@@ -35,6 +35,20 @@ test('runs are spread over the workers, and results come to the thread that aske
   expect(answers.map((answer: any) => answer.input)).toEqual(Array.from({ length: 40 }, (_, n) => n));
   expect(new Set(answers.map((answer: any) => answer.thread)).size).toBe(2);
   expect(answers.every((answer: any) => answer.thread > 0)).toBe(true);
+});
+
+test('sleeps of runs of any worker are ended early by the thread that asks', async () => {
+  const threads = await run(`
+    const engine = await open(dir, workers(2));
+    const handles = await Promise.all(ids(8).map((id) => engine.start(nap, undefined, { id })));
+    for (const { id } of handles) while ((await engine.explain(id)).reason !== 'timer') await tick();
+    await Promise.all(handles.map((handle) => handle.wake()));
+    const results = await Promise.all(handles.map((handle) => handle.result()));
+    await engine.close();
+    print(results);
+  `);
+  expect(new Set(threads).size).toBe(2);
+  expect(threads).not.toContain(0);
 });
 
 test('every call of a client works for runs of any worker', async () => {
@@ -260,6 +274,73 @@ test('a worker that is blocked for ever is replaced, where the policy says so', 
     print({ lost: lost.length, attempt: result.attempt });
   `);
   expect(told).toEqual({ lost: 1, attempt: 1 });
+});
+
+test('a late report about a blocked thread leaves the thread alone that has replaced it', async () => {
+  const told = await run(`
+    const engine = await open(dir, { logger: quiet, workers: { count: 1, module, workerData: { lives }, onBlocked: 'replace' } });
+    const losses = [];
+    engine.on('workerLost', ({ worker }) => losses.push(worker));
+    await engine.execute(deadly, 'exit', { id: 'deadly' });
+    const { pool } = engine;
+    const { incarnation } = pool.members[0];
+    pool.handleBlocked(0, incarnation - 1);
+    const before = losses.length;
+    pool.handleBlocked(0, incarnation);
+    await engine.execute(where, 1, { id: 'where' });
+    await engine.close();
+    print({ before, after: losses.length });
+  `);
+  expect(told).toEqual({ before: 1, after: 2 });
+});
+
+test('close does not wait without end for a thread in a call of the system, and says which', async () => {
+  const told = await run(`
+    const fs = require('node:fs');
+    const warnings = [];
+    const logger = { ...quiet, warn: (text) => warnings.push(text) };
+    const fifo = dir + '-fifo';
+    require('node:child_process').execFileSync('mkfifo', [fifo]);
+    const engine = await open(dir, { ...workers(2), logger });
+    await engine.start(stuck, fifo, { id: 'stuck' });
+    const reached = new Int32Array(lives);
+    while (Atomics.load(reached, 0) === 0) await tick();
+    await engine.close({ grace: 0 });
+    // The directory is free, though the thread is there: another opening runs what is left.
+    const next = await open(dir, { logger: quiet });
+    const { status: after } = await next.handle(stuck, 'stuck').describe();
+    await next.close();
+    fs.closeSync(fs.openSync(fifo, fs.constants.O_WRONLY | fs.constants.O_NONBLOCK));
+    fs.rmSync(fifo);
+    print({ after, warnings: warnings.filter((text) => /does not end/.test(text)).length });
+  `);
+  expect(told).toEqual({ after: 'running', warnings: 1 });
+});
+
+test('a replacement that cannot be started is tried again, with an event', async () => {
+  const told = await run(`
+    let reads = 0;
+    const workerData = {
+      lives,
+      // Copied at each start of a thread: that of the first replacement fails.
+      get copied() {
+        reads += 1;
+        if (reads === 2) throw new Error('no thread for now');
+        return reads;
+      },
+    };
+    const losses = [];
+    const engine = await open(dir, { logger: quiet, workers: { count: 1, module, workerData } });
+    engine.on('workerLost', ({ error, restartInMs }) => losses.push([String(error?.message), restartInMs > 0]));
+    const { attempt } = await engine.execute(deadly, 'exit', { id: 'deadly' });
+    await engine.close();
+    print({ attempt, losses });
+  `);
+  expect(told.attempt).toBe(1);
+  expect(told.losses).toEqual([
+    ['undefined', false],
+    ['no thread for now', true],
+  ]);
 });
 
 // A sample; the full run is FUSEE_CYCLES=1000 node --expose-gc tests/thread-cycles.mjs, with its result in docs/results.

@@ -88,6 +88,7 @@ export interface NativeEngine extends PumpVerbs {
   terminate(token: number, id: string, runId: string, reason: string, actor: string): void;
   pause(token: number, id: string, runId: string, actor: string): void;
   resume(token: number, id: string, runId: string, actor: string): void;
+  wake(token: number, id: string, runId: string, actor: string): void;
   result(token: number, id: string, runId: string): void;
   forget(token: number): void;
   enqueueTasks(token: number, rows: string): void;
@@ -96,6 +97,8 @@ export interface NativeEngine extends PumpVerbs {
   taskParents(number: string): string;
   taskKey(number: string): string;
   drainTasks(): void;
+  /** This thread has the code of these tasks, and carries these labels. */
+  defineTasks(packed: string): void;
   taskResult(token: number, task: string): void;
   describeTask(token: number, task: string): void;
   explainTask(token: number, task: string): void;

@@ -223,6 +223,7 @@ export async function use(): Promise<void> {
   await run.cancel('why', { actor: 'me' });
   await run.terminate();
   await run.pause({ actor: 'me' });
+  await run.wake({ actor: 'me' });
   await run.resume();
   for await (const record of run.history()) is<string>()(record.kind);
   is<RunRow>()(await run.describe());

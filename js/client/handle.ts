@@ -89,6 +89,12 @@ export class WorkflowHandle {
     await this.#ask((token, id, runId) => this.#core.native.resume(token, id, runId, actor));
   }
 
+  /** Ends its sleeps now, as if their time had come. */
+  async wake(options?: { actor?: string }): Promise<void> {
+    const [, actor] = this.#audit(undefined, options, 'wake');
+    await this.#ask((token, id, runId) => this.#core.native.wake(token, id, runId, actor));
+  }
+
   /** What is known about the run. */
   async describe(): Promise<RunRow> {
     const { id, runId } = this.#target();

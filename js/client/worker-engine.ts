@@ -2,7 +2,8 @@
  * The engine of a worker of a group: it runs the code of some shards, and its calls reach the runs of all.
  */
 import { primitives } from '../native.js';
-import type { TaskDefinition } from '../scheduler/definition.js';
+import { packMember } from '../scheduler/packing.js';
+import { runsElsewhere, task, type TaskDefinition } from '../scheduler/definition.js';
 import type { JoinSettings } from '../threads/messages.js';
 import type { Logger } from '../worker/host.js';
 import type { WorkflowCode } from '../workflow/run.js';
@@ -33,15 +34,20 @@ export class WorkerEngine extends Engine {
       virtualNowMs: null,
       random: Math.random.bind(primitives()),
       tasks: {
-        // The opener runs them; here they are asked for. One that it does not run would wait for ever.
-        definitions: new Map([...tasks].filter(([name]) => join.tasks.includes(name))),
-        queues: new Map(),
+        definitions: new Map([
+          ...join.tasks.map((name) => [name, task(name, runsElsewhere)] as const),
+          // What the module exports runs here, whoever was given it too.
+          ...tasks,
+        ]),
+        queues: join.taskQueues,
         rates: join.taskRates,
+        limits: new Set(),
         packed: '',
       },
       schedules: '',
       group: { kind: 'part', group, part, onCaughtUp },
     });
+    this.core.native.defineTasks(packMember(tasks.keys(), join.labels));
   }
 
   /** Number of this life of the worker. */

@@ -86,6 +86,11 @@ export function task(
   return Object.freeze({ kind: 'task', name, handler, options: Object.freeze({ ...options }), policy });
 }
 
+/** What stands for the code of a task that another thread runs. */
+export function runsElsewhere(): never {
+  throw new Error('the code of this task runs on another thread');
+}
+
 /** Whether a value is what {@link task} returns. */
 export function isTask(value: unknown): value is TaskDefinition {
   const given = value as Partial<TaskDefinition> | null | undefined;

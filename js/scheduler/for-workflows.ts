@@ -12,6 +12,7 @@ import {
 } from '../errors.js';
 import { CANCELLED, COMPLETED, NOT_FOUND, REFUSED, type TaskHost } from '../workflow/host.js';
 import { checkSchema, isThenable } from './checked.js';
+import { runsElsewhere } from './definition.js';
 import { readTaskResult } from './rows.js';
 import { FIELD } from './packing.js';
 import type { TaskSettings } from './settings.js';
@@ -21,7 +22,7 @@ import { packSubmission } from './submission.js';
 export function tasksForWorkflows(settings: TaskSettings, encode: (value: unknown, what: string) => string): TaskHost {
   const { definitions } = settings;
   return {
-    knows: (name) => definitions.has(name),
+    knows: (name) => definitions.has(name) && definitions.get(name)?.handler !== runsElsewhere,
     pack(name, input, options, nowMs, verb) {
       const definition = definitions.get(name);
       if (definition === undefined) throw new UnknownDefinitionError(`task '${name}' is not known`, { type: name });

@@ -53,6 +53,11 @@ function packQueue(queue: QueueSettings): string {
   return ['q', name, concurrency, maxPending, onFull, policy, heartbeatMs, fair].join(FIELD);
 }
 
+/** What a thread runs: definitions, and labels as names with values. */
+export function packMember(kinds: Iterable<string>, labels: readonly string[]): string {
+  return [...Array.from(kinds, (kind) => `k${kind}`), ...labels.map((label) => `L${label}`)].join(FIELD);
+}
+
 /** Everything that an open fixes about tasks. */
 export function packConfig(
   seed: number,

@@ -6,7 +6,7 @@
 import { toMs, toTimeMs } from '../duration.js';
 import { checkText, knownOptions, shown } from '../options.js';
 import { checkSchema, isThenable } from './checked.js';
-import { isTask, lengthMs, type TaskDefinition } from './definition.js';
+import { isTask, lengthMs, runsElsewhere, type TaskDefinition } from './definition.js';
 import { FIELD, PART, ROW } from './packing.js';
 import { readCount, type TaskSettings } from './settings.js';
 import { ENQUEUE_OPTIONS, packSubmission, type EnqueueOptions } from './submission.js';
@@ -131,7 +131,8 @@ function asRunnable(run: unknown, what: string, { definitions }: ScheduleSetting
       `${what} needs a task as run, not ${shown(run)}; a workflow is started by a task, with engine.start()`,
     );
   }
-  if (definitions.get(run.name) !== run) {
+  const known = definitions.get(run.name);
+  if (known !== run && known?.handler !== runsElsewhere) {
     throw new TypeError(`${what} runs task '${run.name}', which is not among the option tasks`);
   }
   return run;

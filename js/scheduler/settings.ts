@@ -12,12 +12,16 @@ export interface TaskSettings {
   readonly queues: ReadonlyMap<string, QueueSettings>;
   /** Queues whose starts are limited, by the limit that does it. */
   readonly rates: ReadonlyMap<string, string>;
+  /** Names of the limits. */
+  readonly limits: ReadonlySet<string>;
   readonly packed: string;
 }
 
 /** Options as callers give them. */
 export interface GivenTasks {
   readonly tasks?: unknown;
+  /** Its threads say what they run when they come. */
+  readonly workers?: unknown;
   readonly queues?: unknown;
   readonly limits?: unknown;
 }
@@ -27,13 +31,20 @@ const ON_FULL = ['wait', 'reject', 'dropOldest', 'dropLowest'];
 
 /** @throws TypeError, RangeError */
 export function readTasks(options: GivenTasks, random: () => number): TaskSettings {
-  const definitions = readDefinitions(options.tasks ?? []);
+  const definitions = readTaskDefinitions(options.tasks ?? [], 'tasks');
+  const hasWorkers = options.workers !== undefined;
   const queues = new Map<string, QueueSettings>([['default', readQueue('default', {})]]);
   const limits = new Map<string, LimitSpec>();
   const rates = new Map<string, string>();
   for (const [name, spec] of entriesOf(options.limits, 'limits')) limits.set(name, readLimit(name, spec));
   for (const [name, spec] of entriesOf(options.queues, 'queues')) {
-    queues.set(name, readQueue(name, spec));
+    const queue = readQueue(name, spec);
+    if (hasWorkers && queue.retry?.shouldRetry !== undefined) {
+      throw new TypeError(
+        `retry.shouldRetry of queue '${name}' cannot be given to workers, since it is a function: give it to task()`,
+      );
+    }
+    queues.set(name, queue);
     const rate = (spec as { rateLimit?: unknown } | null)?.rateLimit;
     if (rate === undefined) continue;
     const limit = `queue:${name}`;
@@ -42,24 +53,46 @@ export function readTasks(options: GivenTasks, random: () => number): TaskSettin
     limits.set(limit, readLimit(limit, rate));
     rates.set(name, limit);
   }
+  const settings = { queues, limits: new Set(limits.keys()) };
   for (const { name, policy } of definitions.values()) {
-    if (!queues.has(policy.queue)) {
-      throw new TypeError(`task '${name}' goes to queue '${policy.queue}', which is not among the option queues`);
-    }
-    for (const use of policy.limits) {
-      if (!limits.has(use.name))
-        throw new TypeError(`task '${name}' uses limit '${use.name}', which is not among the option limits`);
-    }
+    checkNeeds({ name, queue: policy.queue, limits: policy.limits.map((use) => use.name) }, settings);
   }
+  // Those of the workers come with them, and tasks that they have are not begun here meanwhile.
+  const kinds = hasWorkers ? [] : definitions.keys();
   const seed = Math.floor(random() * 0xffffffff);
-  return { definitions, queues, rates, packed: packConfig(seed, definitions.keys(), queues.values(), limits) };
+  return {
+    definitions,
+    queues,
+    rates,
+    limits: settings.limits,
+    packed: packConfig(seed, kinds, queues.values(), limits),
+  };
 }
 
-function readDefinitions(tasks: unknown): ReadonlyMap<string, TaskDefinition> {
-  if (!Array.isArray(tasks)) throw new TypeError('tasks must be an array of what task() returned');
+/** What a task needs of the options. */
+export interface TaskNeeds {
+  readonly name: string;
+  readonly queue: string;
+  readonly limits: readonly string[];
+}
+
+/** @throws TypeError where the options do not have what a task needs */
+export function checkNeeds(task: TaskNeeds, settings: Pick<TaskSettings, 'queues' | 'limits'>): void {
+  if (!settings.queues.has(task.queue)) {
+    throw new TypeError(`task '${task.name}' goes to queue '${task.queue}', which is not among the option queues`);
+  }
+  for (const limit of task.limits) {
+    if (!settings.limits.has(limit))
+      throw new TypeError(`task '${task.name}' uses limit '${limit}', which is not among the option limits`);
+  }
+}
+
+/** Definitions by name. @throws TypeError */
+export function readTaskDefinitions(tasks: unknown, what: string): ReadonlyMap<string, TaskDefinition> {
+  if (!Array.isArray(tasks)) throw new TypeError(`${what} must be an array of what task() returned`);
   const definitions = new Map<string, TaskDefinition>();
   tasks.forEach((definition: unknown, index) => {
-    if (!isTask(definition)) throw new TypeError(`tasks[${index}] is not what task() returned`);
+    if (!isTask(definition)) throw new TypeError(`${what}[${index}] is not what task() returned`);
     const before = definitions.get(definition.name);
     if (before !== undefined && before !== definition)
       throw new TypeError(`there are two tasks named '${definition.name}'`);

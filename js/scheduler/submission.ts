@@ -33,6 +33,7 @@ export const ENQUEUE_OPTIONS = [
   'orderKey',
   'after',
   'limits',
+  'labels',
   'tags',
   'key',
   'dedupe',
@@ -120,7 +121,7 @@ function packOptions(
   add: (letter: string, value: string | number) => void,
   nowMs: number,
 ): void {
-  const { delay, runAt, deadline, expires, reserve, tags, dedupe } = given;
+  const { delay, runAt, deadline, expires, reserve, tags, labels, dedupe } = given;
   if (delay !== undefined && runAt !== undefined) throw new TypeError('give delay or runAt, not both');
   for (const [letter, name] of [
     ['k', 'key'],
@@ -140,11 +141,19 @@ function packOptions(
   if (dedupe !== undefined) add('D', packDedupe(dedupe));
   for (const parent of listOf(given['after'], 'after')) add('a', packParent(parent));
   for (const use of readLimits(given['limits'], false)) add('l', packUse(use, undefined));
-  for (const [name, value] of Object.entries(tags ?? {})) {
-    checkText(name, 'the name of a tag');
-    checkText(value, `tag '${name}'`);
-    add('g', `${name}${PART}${value}`);
-  }
+  for (const pair of packPairs(labels, 'label')) add('L', pair);
+  for (const pair of packPairs(tags, 'tag')) add('g', pair);
+}
+
+/** Names and values. @throws TypeError */
+export function packPairs(given: unknown, what: string): string[] {
+  if (given === undefined) return [];
+  if (typeof given !== 'object' || given === null) throw new TypeError(`${what}s must be an object of texts, by name`);
+  return Object.entries(given).map(([name, value]: [string, unknown]) => {
+    checkText(name, `the name of a ${what}`);
+    checkText(value, `${what} '${name}'`);
+    return `${name}${PART}${value}`;
+  });
 }
 
 function packReserve(reserve: unknown): string {

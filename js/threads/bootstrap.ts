@@ -64,9 +64,9 @@ function serve(definitions: ReadonlyMap<string, WorkflowCode>, tasks: ReadonlyMa
 }
 
 async function load(): Promise<void> {
-  const { workflows, tasks } = await loadDefinitions(moduleUrl);
-  serve(readDefinitions(workflows), tasks);
-  tell({ kind: 'loaded', definitions: fingerprints(workflows) });
+  const found = await loadDefinitions(moduleUrl);
+  serve(readDefinitions(found.workflows), found.tasks);
+  tell({ kind: 'loaded', definitions: fingerprints(found) });
 }
 
 load().catch((error: unknown) => tell({ kind: 'failed', error: encodeFailure(error) }));

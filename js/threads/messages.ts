@@ -3,6 +3,7 @@
  * are not ours to read.
  */
 import type { MessagePort } from 'node:worker_threads';
+import type { QueueSettings } from '../scheduler/packing.js';
 
 /** What a worker gets beside the application's own `workerData`. */
 export interface Boot {
@@ -17,9 +18,13 @@ export interface Boot {
 
 /** One definition as its worker found it. */
 export interface Found {
+  readonly kind: 'workflow' | 'task';
   readonly name: string;
   /** Changes with the code. */
   readonly fingerprint: string;
+  /** Of a task: its queue, and the limits that it uses. */
+  readonly queue: string;
+  readonly limits: readonly string[];
 }
 
 /** How a worker's engine is opened. */
@@ -28,8 +33,11 @@ export interface JoinSettings {
   readonly part: number;
   readonly payloadBytesMax: number;
   readonly isDev: boolean;
-  /** Names of the tasks that the opener runs. */
+  /** Names of the tasks that the opener was given. */
   readonly tasks: readonly string[];
+  readonly taskQueues: ReadonlyMap<string, QueueSettings>;
+  /** What the worker carries: names and values, packed. */
+  readonly labels: readonly string[];
   /** Queues whose starts are limited, by the limit that does it. */
   readonly taskRates: ReadonlyMap<string, string>;
 }

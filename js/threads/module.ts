@@ -4,25 +4,27 @@
 import { createHash } from 'node:crypto';
 import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
 import { isTask, type TaskDefinition } from '../scheduler/definition.js';
+import { readTaskDefinitions } from '../scheduler/settings.js';
 import type { Found } from './messages.js';
 
 /** What a module is to run. */
 export interface Definitions {
   readonly workflows: readonly WorkflowDefinition[];
-  /** By name: for workflows that ask for them. */
+  /** By name. */
   readonly tasks: ReadonlyMap<string, TaskDefinition>;
 }
 
-/** Loads a module, whatever its kind. @throws what it throws; TypeError where it exports no workflow */
+/** Loads a module, whatever its kind. @throws what it throws; TypeError where it exports no definition */
 export async function loadDefinitions(url: string): Promise<Definitions> {
   const values = exportedBy((await import(url)) as object);
   const workflows = values.filter(isWorkflow);
-  if (workflows.length === 0) {
+  const tasks = values.filter(isTask);
+  if (workflows.length + tasks.length === 0) {
     throw new TypeError(
-      `the module ${url} exports no definition: export what workflow() returns, or name another module in workers.module`,
+      `the module ${url} exports no definition: export what workflow() or task() returns, or name another module in workers.module`,
     );
   }
-  return { workflows, tasks: new Map(values.filter(isTask).map((task) => [task.name, task])) };
+  return { workflows, tasks: readTaskDefinitions(tasks, 'the exported tasks') };
 }
 
 /** Every exported value, once; those of a default export too, as modules of CommonJS have it. */
@@ -32,27 +34,36 @@ function exportedBy(module: object): readonly unknown[] {
   return [...new Set<unknown>([module, more].flatMap((of) => Object.values(of) as unknown[]))];
 }
 
-/** What tells the code of a name from other code of that name: all its versions. */
-export function fingerprints(definitions: readonly WorkflowDefinition[]): Found[] {
+/** What tells the code of a name from other code of that name: of a workflow all its versions. */
+export function fingerprints({ workflows: definitions, tasks }: Definitions): Found[] {
   const texts = new Map<string, string[]>();
   for (const { name, handler, options } of definitions) {
     const { version = 1, timeout } = options;
     const text = `${version}\n${JSON.stringify(timeout) ?? ''}\n${handler.toString()}`;
     texts.set(name, [...(texts.get(name) ?? []), text]);
   }
-  const found = [...texts].map(([name, versions]) => {
-    const fingerprint = createHash('sha256').update(JSON.stringify(versions.sort())).digest('hex');
-    return { name, fingerprint };
+  const found = [...texts].map(([name, versions]): Found => {
+    return { kind: 'workflow', name, fingerprint: digest(versions.sort()), queue: '', limits: [] };
   });
+  for (const { name, handler, policy } of tasks.values()) {
+    const fingerprint = digest([handler.toString(), policy.queue]);
+    found.push({ kind: 'task', name, fingerprint, queue: policy.queue, limits: policy.limits.map((use) => use.name) });
+  }
   return found.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
+
+function digest(texts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(texts)).digest('hex');
 }
 
 /** In what the code of one worker differs from another's; `undefined`: in nothing. */
 export function differenceOf(one: readonly Found[], other: readonly Found[]): string | undefined {
-  const [first, second] = [one, other].map((list) => new Map(list.map((found) => [found.name, found.fingerprint])));
+  const [first, second] = [one, other].map(
+    (list) => new Map(list.map((of) => [`${of.kind} '${of.name}'`, of.fingerprint])),
+  );
   for (const name of new Set([...first!.keys(), ...second!.keys()])) {
-    if (!second!.has(name) || !first!.has(name)) return `only one of them exports workflow '${name}'`;
-    if (first!.get(name) !== second!.get(name)) return `workflow '${name}' is not the same in both`;
+    if (!second!.has(name) || !first!.has(name)) return `only one of them exports ${name}`;
+    if (first!.get(name) !== second!.get(name)) return `${name} is not the same in both`;
   }
   return undefined;
 }

@@ -3,6 +3,9 @@
  */
 import { Engine } from '../client/engine.js';
 import type { CoreSettings } from '../client/core.js';
+import { runsElsewhere, task, type TaskDefinition } from '../scheduler/definition.js';
+import { packMember } from '../scheduler/packing.js';
+import { checkNeeds } from '../scheduler/settings.js';
 import type { WorkflowCode } from '../workflow/run.js';
 import { Pool, type Lost, type WorkerSettings } from './pool.js';
 
@@ -15,8 +18,9 @@ class GroupEngine extends Engine {
     settings: CoreSettings,
     workers: WorkerSettings,
     private readonly types: Map<string, WorkflowCode>,
+    private readonly taskTypes: Map<string, TaskDefinition>,
   ) {
-    super({ ...settings, definitions: types });
+    super({ ...settings, definitions: types, tasks: { ...settings.tasks, definitions: taskTypes } });
     const { core } = this;
     const { native, primitives } = core;
     native.watchParts(workers.blockedAfterMs);
@@ -26,12 +30,17 @@ class GroupEngine extends Engine {
       isDev: settings.isDev,
       tasks: [...settings.tasks.definitions.keys()],
       taskRates: settings.tasks.rates,
+      taskQueues: settings.tasks.queues,
+      labels: workers.labels,
     };
     this.pool = new Pool(workers, native.workers(), join, {
       primitives,
       logger: settings.logger,
       lose: (worker, incarnation) => native.lose(worker, incarnation),
       spread: (worker) => native.spread(worker),
+      checkTasks: (definitions) => {
+        for (const found of definitions) if (found.kind === 'task') checkNeeds(found, settings.tasks);
+      },
       handleLost: (lost) => this.handleLost(lost),
       handleCaughtUp: (stuck, unregistered) => core.report(stuck, unregistered),
     });
@@ -41,17 +50,31 @@ class GroupEngine extends Engine {
   /** Has the workers join. @throws what hinders any of them; nothing is left open then */
   async startWorkers(): Promise<void> {
     try {
-      const names = await this.pool.start();
+      const found = await this.pool.start();
+      const namesOf = (kind: 'workflow' | 'task'): string[] =>
+        found.filter((one) => one.kind === kind).map(({ name }) => name);
       // Their code is in the workers alone.
-      for (const name of names) this.types.set(name, { name, handler: notHere });
-      this.core.native.define(names);
+      for (const name of namesOf('workflow')) this.types.set(name, { name, handler: notHere });
+      this.core.native.define(namesOf('workflow'));
+      this.shareOut(namesOf('task'));
     } catch (error) {
       await this.close({ grace: 0 });
       throw error;
     }
   }
 
+  /** Tasks that the workers export run there, the others of the option `tasks` here. */
+  private shareOut(exported: readonly string[]): void {
+    const own = [...this.taskTypes.keys()].filter((name) => !exported.includes(name));
+    for (const name of exported) {
+      if (!this.taskTypes.has(name)) this.taskTypes.set(name, task(name, runsElsewhere));
+    }
+    this.core.native.defineTasks(packMember(own, []));
+  }
+
   protected override closeCore(graceMs: number): Promise<void> {
+    // No attempt begins on any thread, and what a worker leaves behind has cost nothing.
+    if (this.closingAll === undefined) this.core.native.drainTasks();
     this.closingAll ??= this.pool.close(graceMs).then(() => super.closeCore(graceMs));
     return this.closingAll;
   }
@@ -75,7 +98,7 @@ class GroupEngine extends Engine {
 
   private handleBlocked(worker: number, isBlocked: boolean, text: string): boolean {
     const { core } = this;
-    const [silentMs = '0', id = '', runId = '', definition = ''] = text.split('\u001f');
+    const [silentMs = '0', incarnation = '0', id = '', runId = '', definition = ''] = text.split('\u001f');
     const run = id === '' ? undefined : { id, runId, definition };
     if (isBlocked) {
       const where = run === undefined ? '' : `; it entered workflow '${definition}' ${id} last`;
@@ -83,14 +106,14 @@ class GroupEngine extends Engine {
     }
     const base = { type: 'workerBlocked', time: new Date(core.nowMs()), worker };
     const told = core.listeners.emit('workerBlocked', { ...base, isBlocked, silentMs: Number(silentMs), run });
-    if (isBlocked) this.pool.handleBlocked(worker);
+    if (isBlocked) this.pool.handleBlocked(worker, Number(incarnation));
     return told;
   }
 }
 
 /** Opens a directory, and the threads that run its code. */
 export async function openGroup(settings: CoreSettings, workers: WorkerSettings): Promise<Engine> {
-  const engine = new GroupEngine(settings, workers, new Map());
+  const engine = new GroupEngine(settings, workers, new Map(), new Map(settings.tasks.definitions));
   await engine.startWorkers();
   return engine;
 }

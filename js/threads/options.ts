@@ -5,9 +5,10 @@ import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { toMs } from '../duration.js';
 import { knownOptions, shown } from '../options.js';
+import { packPairs } from '../scheduler/submission.js';
 import type { WorkerSettings } from './pool.js';
 
-const OPTIONS = ['count', 'module', 'workerData', 'execArgv', 'resourceLimits', 'blockedAfter', 'onBlocked'];
+const OPTIONS = ['count', 'module', 'labels', 'workerData', 'execArgv', 'resourceLimits', 'blockedAfter', 'onBlocked'];
 const WORKERS_MAX = 128;
 const BLOCKED_AFTER_MS = 1_000;
 
@@ -17,7 +18,7 @@ export function readWorkerOptions(given: unknown): WorkerSettings {
     throw new TypeError(`workers must be an object with count and module, not ${shown(given)}`);
   }
   knownOptions(given, OPTIONS, 'open: workers');
-  const { count, module, workerData, execArgv, resourceLimits, blockedAfter, onBlocked } = given as {
+  const { count, module, labels, workerData, execArgv, resourceLimits, blockedAfter, onBlocked } = given as {
     readonly [name: string]: unknown;
   };
   if (execArgv !== undefined && !(Array.isArray(execArgv) && execArgv.every((text) => typeof text === 'string'))) {
@@ -32,6 +33,7 @@ export function readWorkerOptions(given: unknown): WorkerSettings {
   return {
     count: readCount(count),
     module: readModule(module),
+    labels: packPairs(labels, 'label'),
     workerData,
     execArgv: execArgv,
     resourceLimits: resourceLimits,

@@ -22,6 +22,8 @@ export interface WorkerSettings {
   readonly count: number;
   /** URL of the module. */
   readonly module: string;
+  /** What its threads carry: names and values, packed. */
+  readonly labels: readonly string[];
   readonly workerData: unknown;
   readonly execArgv: readonly string[] | undefined;
   readonly resourceLimits: ResourceLimits | undefined;
@@ -46,6 +48,8 @@ export interface PoolOwner {
   readonly primitives: Primitives;
   readonly logger: Logger;
   lose(worker: number, incarnation: number): boolean;
+  /** @throws TypeError: a task that the workers export needs what the options do not have */
+  checkTasks(definitions: readonly Found[]): void;
   spread(worker: number): number;
   handleLost(lost: Lost): void;
   /** All workers have come as far as they can at once, for the first time. */
@@ -74,7 +78,7 @@ interface Member {
 }
 
 /** @throws TypeError: what the application gives to its threads cannot be copied to them */
-function startThread(settings: WorkerSettings, boot: Boot, port: MessagePort): Worker {
+function newThread(settings: WorkerSettings, boot: Boot, port: MessagePort): Worker {
   const { execArgv, resourceLimits } = settings;
   try {
     return new Worker(path.join(__dirname, 'bootstrap.js'), {
@@ -117,16 +121,17 @@ export class Pool {
     }));
   }
 
-  /** Starts all. Resolves with the types that they define, once all have joined. @throws what hinders any of them */
-  async start(): Promise<readonly string[]> {
+  /** Starts all. Resolves with what they define, once all have joined. @throws what hinders any of them */
+  async start(): Promise<readonly Found[]> {
     await Promise.all(this.members.map((member) => this.spawn(member)));
-    return this.definitions?.map(({ name }) => name) ?? [];
+    return this.definitions ?? [];
   }
 
-  /** A worker is blocked. */
-  handleBlocked(part: number): void {
+  /** A worker is blocked, in that incarnation of it: one that has its place by now may be well. */
+  handleBlocked(part: number, incarnation: number): void {
     const member = this.members[part];
     if (this.settings.onBlocked !== 'replace' || member?.worker === undefined) return;
+    if (member.incarnation !== incarnation) return;
     const { worker } = member;
     member.error = new Error('its thread was blocked, and it was replaced (workers.onBlocked)');
     // One that never comes back from a call of the system does not end by this: its place is taken all the same.
@@ -157,8 +162,27 @@ export class Pool {
       port.on('close', end);
       this.tell(member, { kind: 'close', graceMs });
     });
-    await worker.terminate();
+    // First, since a thread that sits in a call of the system does not end by being terminated.
     this.owner.lose(member.part, member.incarnation);
+    if (await this.hasEnded(worker)) return;
+    const { logger } = this.owner;
+    const text = `fusee: worker ${member.part} does not end: its thread is in a call that cannot be interrupted`;
+    logger.warn(`${text}; what it still does changes nothing`, { worker: member.part });
+  }
+
+  /** Terminates a thread. `false`: it has not ended in time. */
+  private hasEnded(worker: Worker): Promise<boolean> {
+    const { primitives } = this.owner;
+    return new Promise((resolve) => {
+      const timer = primitives.setTimeout(() => {
+        resolve(false);
+      }, CLOSE_MARGIN_MS);
+      const end = (): void => {
+        primitives.clearTimeout(timer);
+        resolve(true);
+      };
+      worker.terminate().then(end, end);
+    });
   }
 
   private tell(member: Member, message: ToWorker): void {
@@ -174,12 +198,12 @@ export class Pool {
       workerData: settings.workerData,
     };
     return new Promise<void>((resolve, reject) => {
-      const worker = startThread(settings, boot, port2);
-      member.worker = worker;
-      member.port = port;
       member.error = undefined;
       member.incarnation = 0;
       member.bornMs = owner.primitives.monotonicMs();
+      const worker = this.startThread(member, boot, port2);
+      member.worker = worker;
+      member.port = port;
       const hear = (message: FromWorker): void => {
         if (member.worker === worker) this.handle(member, message, resolve, reject);
       };
@@ -202,6 +226,18 @@ export class Pool {
     });
   }
 
+  /** @throws what the platform refuses; a replacement is tried again then */
+  private startThread(member: Member, boot: Boot, port: MessagePort): Worker {
+    try {
+      return newThread(this.settings, boot, port);
+    } catch (error) {
+      port.close();
+      member.error = error;
+      this.replace(member, 1);
+      throw error;
+    }
+  }
+
   private failure(member: Member, error: unknown): Error {
     if (this.isClosing) return new ClosedError('the engine was closed while its workers started');
     const why = (error as { message?: unknown } | null | undefined)?.message;
@@ -218,6 +254,14 @@ export class Pool {
           const text = `the workers have different code: ${difference}; a module must export the same in every thread`;
           member.error = new TypeError(text);
           reject(member.error);
+          void member.worker?.terminate();
+          return;
+        }
+        try {
+          this.owner.checkTasks(message.definitions);
+        } catch (error) {
+          member.error = error;
+          reject(this.failure(member, error));
           void member.worker?.terminate();
           return;
         }
@@ -252,12 +296,16 @@ export class Pool {
 
   private handleExit(member: Member, worker: Worker, exitCode: number): void {
     if (member.worker !== worker) return;
-    const { owner } = this;
-    const hadJoined = member.incarnation !== 0;
     member.worker = undefined;
     member.port?.close();
     member.port = undefined;
-    if (hadJoined) owner.lose(member.part, member.incarnation);
+    if (member.incarnation !== 0) this.owner.lose(member.part, member.incarnation);
+    this.replace(member, exitCode);
+  }
+
+  private replace(member: Member, exitCode: number): void {
+    const { owner } = this;
+    const hadJoined = member.incarnation !== 0;
     // One that never joined failed the open, unless it is a replacement.
     if (this.isClosing || (!hadJoined && member.deaths === 0)) return;
     const livedMs = owner.primitives.monotonicMs() - member.bornMs;
@@ -267,7 +315,7 @@ export class Pool {
     owner.handleLost({ worker: member.part, exitCode, error: member.error, restartInMs, movedShards });
     const restart = (): void => {
       if (this.isClosing) return;
-      // Why it fails is told when it has ended.
+      // Why it fails is told when it has ended, or could not be started.
       this.spawn(member).catch(() => undefined);
     };
     if (restartInMs === 0) restart();

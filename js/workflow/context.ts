@@ -11,7 +11,7 @@ import { checkText, knownOptions } from '../options.js';
 import { openAwakeable, type Awakeable } from './awakeables.js';
 import { ChildHandle, openChild } from './children.js';
 import { continuationOf } from './continuing.js';
-import { LATER, type LogLevel } from './host.js';
+import { LATER, TIMER_ABSOLUTE, type LogLevel } from './host.js';
 import { ConditionOp, Op, StepOp, WaitOp } from './operations.js';
 import { RandomStream } from './random.js';
 import type { Run } from './run.js';
@@ -78,11 +78,11 @@ export class Context {
   }
 
   sleep(duration: unknown): Promise<unknown> {
-    return this.#timer('sleep', false, duration, toMs);
+    return this.#timer('sleep', 0, duration, toMs);
   }
 
   sleepUntil(time: unknown): Promise<unknown> {
-    return this.#timer('sleepUntil', true, time, toTimeMs);
+    return this.#timer('sleepUntil', TIMER_ABSOLUTE, time, toTimeMs);
   }
 
   waitFor(signal: unknown, options?: { timeout?: unknown; orElse?: unknown }): Promise<unknown> {
@@ -248,14 +248,14 @@ export class Context {
     return ((this.#more ??= {}).info ??= infoOf(this.#run, 1));
   }
 
-  #timer(verb: string, isAbsolute: boolean, value: unknown, read: (value: never) => number): Promise<unknown> {
+  #timer(verb: string, flags: number, value: unknown, read: (value: never) => number): Promise<unknown> {
     const run = this.#run;
     if (!enter(run, verb)) return never();
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
     const ms = read(value as never);
     const seq = ++run.seq;
-    if (!isOpen(run, run.host.verbs.openTimer(run.slot, seq, ms, isAbsolute), verb)) return never();
+    if (!isOpen(run, run.host.verbs.openTimer(run.slot, seq, ms, flags), verb)) return never();
     const op = new Op(seq);
     run.addPending(op);
     return op.promise;

@@ -57,10 +57,14 @@ export const SEND_WATCH_TASK = 6;
 export const STEP_READ_ONLY = 1;
 export const STEP_AT_MOST_ONCE = 2;
 
+/** Flags of `openTimer`: the value is a time and not a duration, the timer limits a scope and is no sleep. */
+export const TIMER_ABSOLUTE = 1;
+export const TIMER_LIMIT = 2;
+
 /** The verbs of the engine that a run's code uses. Plain functions; a slot names the run, a seq the operation. */
 export interface Verbs {
   openStep(slot: number, seq: number, name: string, flags: number): number;
-  openTimer(slot: number, seq: number, value: number, isAbsolute: boolean): number;
+  openTimer(slot: number, seq: number, value: number, flags: number): number;
   openWait(slot: number, seq: number, signal: string, timeoutMs: number): number;
   openCondition(slot: number, seq: number, timeoutMs: number): number;
   withdraw(slot: number, seq: number): number;

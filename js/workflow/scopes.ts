@@ -7,7 +7,7 @@
 import { CancelledError, TimeoutError } from '../errors.js';
 import { toMs } from '../duration.js';
 import { knownOptions } from '../options.js';
-import { SEND_CANCEL_CHILD, SEND_CANCEL_ORDER } from './host.js';
+import { SEND_CANCEL_CHILD, SEND_CANCEL_ORDER, TIMER_LIMIT } from './host.js';
 import { ConditionOp, EndOp, Op, StepOp, TaskOp } from './operations.js';
 import type { Run } from './run.js';
 import { enter, isOpen, never, refuse } from './turn.js';
@@ -169,7 +169,7 @@ export function openScope(run: Run, fn: (scope: ScopeHandle) => unknown, options
 function limit(scope: Scope, timeoutMs: number): Op | null {
   const { run } = scope;
   const seq = ++run.seq;
-  if (!isOpen(run, run.host.verbs.openTimer(run.slot, seq, timeoutMs, false), 'scope')) return null;
+  if (!isOpen(run, run.host.verbs.openTimer(run.slot, seq, timeoutMs, TIMER_LIMIT), 'scope')) return null;
   const op = new Op(seq);
   run.addPendingTo(op, scope);
   const message = `a scope of workflow ${run.id} took longer than its ${timeoutMs} ms`;

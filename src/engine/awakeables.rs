@@ -20,7 +20,7 @@ impl ForeignEngine {
         self.admits(run.id)?;
         self.config.limits().and_then(|limits| limits.check_signal(name, payload, None, actor)).map_err(bad_input)?;
         let (shard, no) = self.target(run)?;
-        self.group.with(shard, |cell, work| {
+        self.on_shard(shard, |cell, work| {
             let target = Target { id: run.id, run: no };
             match cell.shard.complete_awakeable(work, target, name, payload, actor) {
                 Ok(is_first) => {
@@ -29,7 +29,6 @@ impl ForeignEngine {
                 }
                 Err(refusal) => refuse(cell, token, &refusal),
             }
-        });
-        Ok(())
+        })
     }
 }

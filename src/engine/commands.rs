@@ -64,7 +64,7 @@ impl ForeignEngine {
         }
         let key_root = self.key_roots.next()?;
         let shard = self.group.shard_of(request.id);
-        self.group.with(shard, |cell, work| {
+        self.on_shard(shard, |cell, work| {
             let new = NewRun {
                 id: request.id,
                 kind: request.kind,
@@ -100,8 +100,7 @@ impl ForeignEngine {
             if let Some(StartWith::Update(token, update)) = request.with {
                 super::updates::offer(cell, token, Target { id: request.id, run: Some(no) }, &update);
             }
-        });
-        Ok(())
+        })
     }
 
     fn open_runs(&self) -> usize {
@@ -156,6 +155,12 @@ impl ForeignEngine {
         self.command(token, run, |cell, work, target| cell.shard.resume(work, target, actor))
     }
 
+    /// Ends the sleeps of a run; `token` is acknowledged once that is durable.
+    pub fn wake(&mut self, token: Token, run: Run<'_>, actor: Option<&str>) -> Result<(), EngineError> {
+        check_actor(actor).map_err(bad_input)?;
+        self.command(token, run, |cell, work, target| cell.shard.end_sleeps(work, target, actor))
+    }
+
     fn command(
         &mut self,
         token: Token,
@@ -188,11 +193,10 @@ impl ForeignEngine {
         work: impl FnOnce(&mut ShardCell, &mut crate::machine::Work<'_>, Target<'_>) -> Result<(), crate::machine::Refusal>,
     ) -> Result<(), EngineError> {
         let (shard, no) = self.target(run)?;
-        self.group.with(shard, |cell, context| match work(cell, context, Target { id: run.id, run: no }) {
+        self.on_shard(shard, |cell, context| match work(cell, context, Target { id: run.id, run: no }) {
             Ok(()) => cell.held.hold(cell.shard.last(), Output::Ack(token)),
             Err(refusal) => refuse(cell, token, &refusal),
-        });
-        Ok(())
+        })
     }
 
     pub(super) fn admits(&self, id: &str) -> Result<(), EngineError> {

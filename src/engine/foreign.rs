@@ -5,8 +5,9 @@ use super::error::{EngineError, ErrorCode, bad_input};
 use super::host::Slots;
 use super::keys::KeyRoots;
 use crate::log::LogState;
+use crate::machine::Work;
 use crate::record::{Lsn, RunNo, ShardId, parse_run_id};
-use crate::runtime::{Clock, Group, GroupOptions, Opened, Place, Right};
+use crate::runtime::{Clock, Group, GroupOptions, Opened, Place, Right, ShardCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -183,12 +184,10 @@ impl ForeignEngine {
         if !self.group.is_present(self.right) {
             return;
         }
-        if self.right.place == Place::OPENER {
-            self.group.with_tasks(|cell, _| cell.has_listeners = has_listeners);
-        }
+        self.group.with_tasks(|cell, _| cell.listen(self.right.place, has_listeners));
         for shard in self.shard_ids() {
             let place = self.right.place;
-            self.group.with(shard, |cell, _| {
+            self.group.with_present(self.right, shard, |cell, _| {
                 cell.listeners.retain(|listener| *listener != place);
                 if has_listeners {
                     cell.listeners.push(place);
@@ -234,14 +233,27 @@ impl ForeignEngine {
             return Err(EngineError::new(ErrorCode::Closed, "the engine is closed"));
         }
         if !self.group.is_present(self.right) {
-            return Err(EngineError::new(ErrorCode::Closed, "this thread was replaced in its group by another one"));
+            return Err(replaced());
         }
         Ok(())
+    }
+
+    /// Does a client's work on a shard; refused once this thread was replaced, up to the last moment.
+    pub(super) fn on_shard<R>(
+        &self,
+        shard: ShardId,
+        work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R,
+    ) -> Result<R, EngineError> {
+        self.group.with_present(self.right, shard, work).ok_or_else(replaced)
     }
 
     pub(super) fn shard_ids(&self) -> impl Iterator<Item = ShardId> + use<> {
         (0..self.group.shard_count()).map(ShardId)
     }
+}
+
+fn replaced() -> EngineError {
+    EngineError::new(ErrorCode::Closed, "this thread was replaced in its group by another one")
 }
 
 fn handovers(group: &Group) -> Vec<u32> {

@@ -1,7 +1,7 @@
 //! Slots: the runs whose code this host has in memory, and the verbs of that code.
 
 use super::foreign::ForeignEngine;
-use crate::machine::{Delivery, Effect, Halt, OpenedStep, RunIx, StepMode, Work};
+use crate::machine::{Delivery, Effect, Halt, OpenedStep, RunIx, StepMode, TimerMode, Work};
 use crate::record::{ChildSpec, Lsn, Retry, RunNo, Sending, Seq, ShardId, Status};
 use crate::runtime::{Place, ShardCell};
 use std::collections::VecDeque;
@@ -193,10 +193,10 @@ impl ForeignEngine {
         self.code(shard, run, |cell, work| cell.shard.open_step(work, run, seq, name, mode))?
     }
 
-    /// The code sleeps, until a time or for a time.
-    pub fn open_timer(&mut self, slot: Slot, seq: Seq, value_ms: i64, is_absolute: bool) -> Result<(), Halt> {
+    /// The code sleeps, or limits the time of a scope.
+    pub fn open_timer(&mut self, slot: Slot, seq: Seq, value_ms: i64, mode: TimerMode) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.code(shard, run, |cell, work| cell.shard.open_timer(work, run, seq, value_ms, is_absolute))?
+        self.code(shard, run, |cell, work| cell.shard.open_timer(work, run, seq, value_ms, mode))?
     }
 
     /// The code waits for a signal. `true`: one was there, see [`ForeignEngine::payload`].

@@ -48,6 +48,7 @@ impl ForeignEngine {
         let group = group.ok_or_else(|| EngineError::new(ErrorCode::Closed, "the group is closed; open it again"))?;
         let notify: super::foreign::Notify = notify.into();
         let right = group.enter_part(part, Arc::clone(&notify)).map_err(bad_input)?;
+        group.with_tasks(|cell, _| cell.drop_mail(right.place));
         let config = Config { definitions, ..to.config.clone() };
         Ok(ForeignEngine::over(group, right, config, notify))
     }
@@ -120,7 +121,7 @@ impl ForeignEngine {
             return Err(EngineError::new(ErrorCode::Storage, error.to_string()));
         }
         let (shard, no) = self.target(run)?;
-        self.group.with(shard, |cell, _| match cell.shard.find_last(Target { id: run.id, run: no }) {
+        self.on_shard(shard, |cell, _| match cell.shard.find_last(Target { id: run.id, run: no }) {
             Ok(_) if cell.questions.len() >= QUESTIONS_MAX => {
                 let text = format!(
                     "{QUESTIONS_MAX} queries wait for the code of runs beside workflow \"{}\"; wait for some of them, or see \
@@ -134,7 +135,7 @@ impl ForeignEngine {
                 cell.asks.push_back(token);
             }
             Err(refusal) => refuse(cell, token, &refusal),
-        });
+        })?;
         self.group.stir(shard);
         Ok(())
     }
@@ -200,9 +201,9 @@ impl ForeignEngine {
         if self.right.place != Place::OPENER || !self.group.has_blocked_reports() {
             return;
         }
-        for Blocked { part, is_blocked, silent, entered } in self.group.take_blocked_reports() {
+        for Blocked { part, incarnation, is_blocked, silent, entered } in self.group.take_blocked_reports() {
             let (id, run_id, kind) = entered.unwrap_or_default();
-            let text = fields(&[&silent.as_millis().to_string(), &id, &run_id, &kind]);
+            let text = fields(&[&silent.as_millis().to_string(), &incarnation.to_string(), &id, &run_id, &kind]);
             events.push(EventKind::Blocked, u32::from(part), u32::from(is_blocked), text);
         }
     }
@@ -242,5 +243,30 @@ pub(super) fn ask(shard: ShardId, cell: &mut ShardCell, slots: &Slots, events: &
         };
         cell.questions.remove(&token);
         cell.held.hold(cell.shard.last(), Output::Refuse(token, fields(&[why.code.text(), &why.message])));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Durability;
+    use crate::log::MemoryStorage;
+
+    #[test]
+    fn a_thread_that_is_replaced_between_its_check_and_the_lock_does_nothing_law_7() {
+        let memory = Durability::Memory(MemoryStorage::new());
+        let config = Config { workers: 1, shards: 2, ..Config::new(memory) };
+        let client = ForeignEngine::open(config, Box::new(|| {})).unwrap();
+        let join = || ForeignEngine::join(&client.joinable(), 0, Vec::new(), Box::new(|| {})).unwrap();
+        let lost = join();
+        assert!(lost.check_open().is_ok());
+        assert_eq!(lost.on_shard(ShardId(1), |_, _| 1).unwrap(), 1);
+        assert!(client.lose(0, lost.incarnation()));
+        let next = join();
+        // Its tokens are those of the life that has its place now.
+        assert_eq!(lost.first_token(), next.first_token());
+        let refused = lost.on_shard(ShardId(1), |_, _| panic!("this is another thread's by now"));
+        assert_eq!(refused.unwrap_err().code, ErrorCode::Closed);
+        assert_eq!(next.on_shard(ShardId(1), |_, _| 2).unwrap(), 2);
     }
 }

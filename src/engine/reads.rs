@@ -94,8 +94,7 @@ impl ForeignEngine {
         };
         let mut text: Vec<String> = rows.into_iter().map(|(_, row)| row).collect();
         text.push(next);
-        self.reply_when_durable(token, text.join(&super::events::ROW.to_string()));
-        Ok(())
+        self.reply_when_durable(token, text.join(&super::events::ROW.to_string()))
     }
 
     /// `token` gets the number of runs that the filter admits.
@@ -107,14 +106,13 @@ impl ForeignEngine {
                 self.group.with(shard, |cell, _| cell.shard.views().filter(|(_, view)| filter.admits(view)).count())
             })
             .sum();
-        self.reply_when_durable(token, count.to_string());
-        Ok(())
+        self.reply_when_durable(token, count.to_string())
     }
 
     /// A read over all shards rests on the newest record of any.
-    fn reply_when_durable(&self, token: Token, text: String) {
+    fn reply_when_durable(&self, token: Token, text: String) -> Result<(), EngineError> {
         let last = self.group.last();
-        self.group.with(ShardId(0), |cell, _| cell.held.hold(last, Output::Reply(token, text)));
+        self.on_shard(ShardId(0), |cell, _| cell.held.hold(last, Output::Reply(token, text)))
     }
 
     /// The slot of a run whose code is here, for a query; `Err` says why there is none.
@@ -149,8 +147,7 @@ impl ForeignEngine {
         })?;
         // What a revived run shows rests on the records of the shard that it has ended in.
         let shard = self.group.with(shard, |cell, _| cell.shard.id());
-        self.group.with(shard, |cell, _| cell.held.hold(cell.shard.last(), Output::Ack(token)));
-        Ok(())
+        self.on_shard(shard, |cell, _| cell.held.hold(cell.shard.last(), Output::Ack(token)))
     }
 
     /// Counters and gauges by name, for the engine and for each shard.
@@ -229,11 +226,10 @@ impl ForeignEngine {
             return Err(EngineError::new(ErrorCode::Storage, error.to_string()));
         }
         let (shard, no) = self.target(run)?;
-        self.group.with(shard, |cell, _| match cell.shard.find(Target { id: run.id, run: no }) {
+        self.on_shard(shard, |cell, _| match cell.shard.find(Target { id: run.id, run: no }) {
             Ok(index) => work(cell, index),
             Err(refusal) => refuse(cell, token, &refusal),
-        });
-        Ok(())
+        })
     }
 }
 

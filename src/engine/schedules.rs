@@ -17,7 +17,7 @@ const PREVIEW_MAX: usize = 10_000;
 impl ForeignEngine {
     /// Makes a schedule or changes it; `token` is acknowledged once that is durable.
     pub fn set_schedule(&mut self, token: Token, name: &str, spec: &ScheduleSpec<'_>) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.admits()?;
         check_schedule(&self.config.limits().map_err(bad_input)?, name, spec)?;
         self.group.with_tasks(|cell, work| {
@@ -25,7 +25,7 @@ impl ForeignEngine {
                 Ok(()) => TaskEvent::Ack(token),
                 Err(error) => refused(token, &error),
             };
-            cell.tell(work, event);
+            cell.tell(work, token, event);
         });
         Ok(())
     }
@@ -47,11 +47,11 @@ impl ForeignEngine {
     /// Makes the task of a schedule now, beside its plan; `token` gets what became of it, as from
     /// [`ForeignEngine::enqueue`].
     pub fn trigger_schedule(&mut self, token: Token, name: &str) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.admits()?;
         self.group.with_tasks(|cell, work| {
             if cell.engine.schedule(name).is_none() {
-                return cell.tell(work, refused(token, &unknown(name)));
+                return cell.tell(work, token, refused(token, &unknown(name)));
             }
             cell.decide(work, token, std::iter::once(name), |engine, now_ms, name| {
                 engine.handle_trigger(now_ms, name).map_err(|error| match error.problem {
@@ -84,7 +84,7 @@ impl ForeignEngine {
 
     /// `token` gets the rows of all schedules, by name; with a name, the row of that one.
     pub fn list_schedules(&mut self, token: Token, name: Option<&str>) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.with_tasks(|cell, work| {
             let event = match name {
                 None => {
@@ -96,20 +96,20 @@ impl ForeignEngine {
                     None => refused(token, &unknown(name)),
                 },
             };
-            cell.tell(work, event);
+            cell.tell(work, token, event);
         });
         Ok(())
     }
 
     /// `token` gets the next times of a schedule, in ms since 1970.
     pub fn preview_schedule(&mut self, token: Token, name: &str, count: usize) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.with_tasks(|cell, work| {
             let event = match cell.engine.preview(work.now_ms, name, count.min(PREVIEW_MAX)) {
                 Ok(times) => TaskEvent::Reply(token, times_row(times.into_iter().map(|time| time.at_ms))),
                 Err(error) => refused(token, &error),
             };
-            cell.tell(work, event);
+            cell.tell(work, token, event);
         });
         Ok(())
     }
@@ -125,14 +125,14 @@ impl ForeignEngine {
         token: Token,
         act: impl FnOnce(&mut TaskCell, &mut TaskWork<'_>) -> Result<String, ScheduleError>,
     ) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.admits()?;
         self.group.with_tasks(|cell, work| {
             let event = match act(cell, work) {
                 Ok(text) => TaskEvent::Reply(token, text),
                 Err(error) => refused(token, &error),
             };
-            cell.tell(work, event);
+            cell.tell(work, token, event);
         });
         Ok(())
     }

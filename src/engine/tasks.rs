@@ -8,8 +8,8 @@ use super::keys::task_key;
 use super::task_rows::{limit_row, parent_row, queue_row, reason_row, task_row};
 use crate::machine::{Halt, Limits};
 use crate::record::{Class, FIELDS_BYTES_MAX, LimitSpec, Outcome, Seq, TaskNo, TaskRole, TaskSpec, encode_failure};
-use crate::runtime::{Place, TaskCell, TaskEvent, TaskWork, Token};
-use crate::scheduler::{Dedupe, Failure, Lease, Refusal, Status, TaskView};
+use crate::runtime::{TaskCell, TaskEvent, TaskWork, Token};
+use crate::scheduler::{Dedupe, Failure, Lease, Member, MemberNo, Refusal, Status, TaskView};
 
 /// What the fields of a task take besides their texts, at most.
 const FIELDS_BYTES: usize = 512;
@@ -100,20 +100,11 @@ impl ForeignEngine {
     /// Submits tasks, each for itself. `token` gets a row for each, in order, once all are decided and that is durable:
     /// what became of it and its number, or `r`, a code and why it is refused.
     pub fn enqueue(&mut self, token: Token, submissions: &[(TaskSpec<'_>, Dedupe)]) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.admits()?;
         submissions.iter().try_for_each(|(spec, _)| self.check_spec(spec)).map_err(bad_input)?;
         self.group.with_tasks(|cell, work| cell.submit(work, token, submissions.iter()));
         Ok(())
-    }
-
-    /// The scheduler answers the host that opened the group, and no other.
-    pub(super) fn check_opener(&self) -> Result<(), EngineError> {
-        self.check_open()?;
-        if self.right.place == Place::OPENER {
-            return Ok(());
-        }
-        Err(bad_input("tasks are enqueued and run on the thread that opened the engine, not yet on workers".into()))
     }
 
     /// The code of a run asks for a task. Its end, or for a detached one that it exists, is delivered to this operation.
@@ -156,7 +147,7 @@ impl ForeignEngine {
     pub fn describe_task(&mut self, token: Token, task: &str) -> Result<(), EngineError> {
         self.of_task(token, task, |cell, work, number| {
             let row = cell.engine.task(number).map(|view| task_row(&view, cell.progress(number))).unwrap_or_default();
-            cell.tell(work, TaskEvent::Reply(token, row));
+            cell.tell(work, token, TaskEvent::Reply(token, row));
         })
     }
 
@@ -166,7 +157,7 @@ impl ForeignEngine {
             let view = cell.engine.task(number);
             let (queue, code) = view.map(|view| (view.queue.to_owned(), status_code(view.status))).unwrap_or_default();
             let row = cell.engine.explain(number).map(|reason| reason_row(&reason, &queue, code)).unwrap_or_default();
-            cell.tell(work, TaskEvent::Reply(token, row));
+            cell.tell(work, token, TaskEvent::Reply(token, row));
         })
     }
 
@@ -176,7 +167,7 @@ impl ForeignEngine {
         let reason = cut(reason);
         self.of_task(token, task, |cell, work, number| {
             cell.engine.handle_cancel(work.now_ms, number, reason.as_bytes());
-            cell.tell(work, TaskEvent::Ack(token));
+            cell.tell(work, token, TaskEvent::Ack(token));
         })?;
         self.group.hurry();
         Ok(())
@@ -190,7 +181,7 @@ impl ForeignEngine {
                 Ok(is_revived) => TaskEvent::Reply(token, u8::from(is_revived).to_string()),
                 Err(refusal) => refused(token, &refusal),
             };
-            cell.tell(work, event);
+            cell.tell(work, token, event);
         })
     }
 
@@ -199,13 +190,13 @@ impl ForeignEngine {
         self.group.admits()?;
         self.of_task(token, task, |cell, work, number| {
             let is_live = cell.engine.handle_reprioritize(work.now_ms, number, class);
-            cell.tell(work, TaskEvent::Reply(token, u8::from(is_live).to_string()));
+            cell.tell(work, token, TaskEvent::Reply(token, u8::from(is_live).to_string()));
         })
     }
 
     /// Cancels all tasks that the filter admits and that have not ended; `token` gets their number.
     pub fn cancel_tasks(&mut self, token: Token, filter: &TaskFilter, reason: &str) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.admits()?;
         let reason = cut(reason);
         self.group.with_tasks(|cell, work| {
@@ -213,21 +204,21 @@ impl ForeignEngine {
             let count = each(cell, filter, is_live, |cell, number| {
                 cell.engine.handle_cancel(work.now_ms, number, reason.as_bytes())
             });
-            cell.tell(work, TaskEvent::Reply(token, count.to_string()));
+            cell.tell(work, token, TaskEvent::Reply(token, count.to_string()));
         });
         Ok(())
     }
 
     /// Gives all failed and dead tasks that the filter admits their attempts back; `token` gets their number.
     pub fn retry_tasks(&mut self, token: Token, filter: &TaskFilter) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.admits()?;
         self.group.with_tasks(|cell, work| {
             let is_lost = |view: &TaskView<'_>| matches!(view.status, Status::Ended(Outcome::Failed | Outcome::Dead));
             let count = each(cell, filter, is_lost, |cell, number| {
                 cell.engine.handle_revive(work.now_ms, number).unwrap_or(false)
             });
-            cell.tell(work, TaskEvent::Reply(token, count.to_string()));
+            cell.tell(work, token, TaskEvent::Reply(token, count.to_string()));
         });
         Ok(())
     }
@@ -241,21 +232,21 @@ impl ForeignEngine {
         after: u64,
         limit: usize,
     ) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.with_tasks(|cell, work| {
             let found = cell.engine.tasks_after(TaskNo(after)).filter(|view| filter.admits(view)).take(limit);
             let rows: Vec<String> = found.map(|view| task_row(&view, cell.progress(view.task))).collect();
-            cell.tell(work, TaskEvent::Reply(token, rows.join(&ROW.to_string())));
+            cell.tell(work, token, TaskEvent::Reply(token, rows.join(&ROW.to_string())));
         });
         Ok(())
     }
 
     /// `token` gets the number of tasks that the filter admits.
     pub fn count_tasks(&mut self, token: Token, filter: &TaskFilter) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.with_tasks(|cell, work| {
             let count = cell.engine.tasks_after(TaskNo(0)).filter(|view| filter.admits(view)).count();
-            cell.tell(work, TaskEvent::Reply(token, count.to_string()));
+            cell.tell(work, token, TaskEvent::Reply(token, count.to_string()));
         });
         Ok(())
     }
@@ -277,20 +268,20 @@ impl ForeignEngine {
 
     /// `token` gets the figures of a queue.
     pub fn queue_stats(&mut self, token: Token, queue: &str) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.with_tasks(|cell, work| {
             let event = match cell.engine.handle_snapshot(work.now_ms, queue) {
                 Some(view) => TaskEvent::Reply(token, queue_row(&view)),
                 None => refused(token, &Refusal::UnknownQueue(queue.into())),
             };
-            cell.tell(work, event);
+            cell.tell(work, token, event);
         });
         Ok(())
     }
 
     /// `token` gets the use of a limit, or of one key of it.
     pub fn limit_usage(&mut self, token: Token, name: &str, key: Option<&str>) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.with_tasks(|cell, work| {
             let event = match cell.engine.limit_usage(name, key) {
                 Some(usage) => TaskEvent::Reply(token, limit_row(&usage)),
@@ -298,7 +289,7 @@ impl ForeignEngine {
                     TaskEvent::Refuse(token, ErrorCode::BadInput.text(), format!("limit \"{name}\" is not defined"))
                 }
             };
-            cell.tell(work, event);
+            cell.tell(work, token, event);
         });
         Ok(())
     }
@@ -329,6 +320,12 @@ impl ForeignEngine {
         task_key(self.store_id, task)
     }
 
+    /// This thread has the code of these definitions from now on, and carries these labels.
+    pub fn define_tasks(&self, member: Member) {
+        let no = MemberNo(self.right.place.0);
+        self.group.with_tasks(|cell, work| cell.engine.handle_member(work.now_ms, no, member));
+    }
+
     /// No attempt starts and no task is accepted from now on.
     pub fn drain_tasks(&mut self) {
         self.group.with_tasks(|cell, work| cell.engine.handle_drain(work.now_ms));
@@ -339,14 +336,14 @@ impl ForeignEngine {
         token: Token,
         act: impl FnOnce(&mut TaskCell, i64) -> Result<(), Refusal>,
     ) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.admits()?;
         self.group.with_tasks(|cell, work| {
             let event = match act(cell, work.now_ms) {
                 Ok(()) => TaskEvent::Ack(token),
                 Err(refusal) => refused(token, &refusal),
             };
-            cell.tell(work, event);
+            cell.tell(work, token, event);
         });
         Ok(())
     }
@@ -358,7 +355,7 @@ impl ForeignEngine {
         task: &str,
         act: impl FnOnce(&mut TaskCell, &mut TaskWork<'_>, TaskNo),
     ) -> Result<(), EngineError> {
-        self.check_opener()?;
+        self.check_open()?;
         self.group.with_tasks(|cell, work| {
             let view = match parse_task_id(task) {
                 Some(number) => cell.engine.task(number),
@@ -368,7 +365,7 @@ impl ForeignEngine {
                 Some(number) => act(cell, work, number),
                 None => {
                     let text = format!("there is no task \"{task}\", by id or key, or it is not remembered any more");
-                    cell.tell(work, TaskEvent::Refuse(token, ErrorCode::NotFound.text(), text));
+                    cell.tell(work, token, TaskEvent::Refuse(token, ErrorCode::NotFound.text(), text));
                 }
             }
         });

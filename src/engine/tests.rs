@@ -320,6 +320,7 @@ fn texts_that_are_too_long_refuse_before_anything_is_recorded() {
             rig.engine.cancel(2, latest("a"), "", Some(text)).unwrap_err(),
             rig.engine.terminate(2, latest("a"), "", Some(text)).unwrap_err(),
             rig.engine.resume(2, latest("a"), Some(text)).unwrap_err(),
+            rig.engine.wake(2, latest("a"), Some(text)).unwrap_err(),
         ];
         for error in refused {
             assert_eq!(error.code, ErrorCode::BadInput, "{error}");

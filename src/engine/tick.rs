@@ -120,19 +120,19 @@ impl ForeignEngine {
         }
     }
 
-    /// Tasks run where the group was opened.
     fn tasks_need_tick(&self) -> bool {
-        self.right.place == Place::OPENER && self.group.tasks_need_tick()
+        self.group.tasks_need_tick(self.right.place)
     }
 
     fn tick_tasks(&mut self, events: &mut Events) -> bool {
         let mut has_more = false;
-        self.group.tick_tasks(|cell| {
+        let place = self.right.place;
+        self.group.tick_tasks(place, |cell| {
             while events.len() < EVENTS_MAX {
-                let Some(event) = cell.events.pop_front() else { break };
+                let Some(event) = cell.next_event(place) else { break };
                 super::task_rows::translate(cell, event, events);
             }
-            has_more = !cell.events.is_empty();
+            has_more = cell.has_events(place);
         });
         has_more
     }

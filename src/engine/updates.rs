@@ -17,8 +17,7 @@ impl ForeignEngine {
         self.admits(run.id)?;
         self.check_update(&update)?;
         let (shard, no) = self.target(run)?;
-        self.group.with(shard, |cell, _| offer(cell, token, Target { id: run.id, run: no }, &update));
-        Ok(())
+        self.on_shard(shard, |cell, _| offer(cell, token, Target { id: run.id, run: no }, &update))
     }
 
     pub(super) fn check_update(&self, update: &NewUpdate<'_>) -> Result<(), EngineError> {

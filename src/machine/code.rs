@@ -16,6 +16,15 @@ pub struct StepMode {
     pub is_at_most_once: bool,
 }
 
+/// What a timer is for, and how its time is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimerMode {
+    /// A time in ms since 1970, not one that counts from the present turn.
+    pub is_absolute: bool,
+    /// It limits the time of a scope: it is no sleep, and [`Shard::end_sleeps`] leaves it.
+    pub is_limit: bool,
+}
+
 /// The answer to a step that the code asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedStep {
@@ -88,14 +97,14 @@ impl Shard {
         }
     }
 
-    /// The code sleeps until a time, or for a time from the present turn on.
+    /// The code sleeps, or limits the time of a scope.
     pub fn open_timer(
         &mut self,
         work: &mut Work<'_>,
         run: RunIx,
         seq: Seq,
         value_ms: i64,
-        is_absolute: bool,
+        mode: TimerMode,
     ) -> Result<(), Halt> {
         let asked = self.ask(work, run, seq, Operation::Sleep, Ok(()))?;
         let no = self.run(run).no;
@@ -106,8 +115,8 @@ impl Shard {
                 _ => unreachable!("the kind was compared"),
             },
             Asked::New => {
-                let due_ms = if is_absolute { value_ms } else { turn_ms.saturating_add(value_ms) };
-                self.record(work, run, &Record::TimerSet { run: no, seq, due_ms })?;
+                let due_ms = if mode.is_absolute { value_ms } else { turn_ms.saturating_add(value_ms) };
+                self.record(work, run, &Record::TimerSet { run: no, seq, due_ms, is_limit: mode.is_limit })?;
                 due_ms
             }
         };

@@ -426,7 +426,7 @@ impl Shard {
             Some(Op::Step(step)) if step.phase == StepPhase::Backoff(due_ms) => self.begin_attempt(work, run, seq),
             Some(Op::Step(_)) => self.overdue(work, run, seq, now_ms),
             Some(Op::Timer { .. } | Op::Wait { .. } | Op::Condition { .. }) => {
-                self.commit(work, Some(run), &Record::TimerFired { run: no, seq, time_ms: now_ms });
+                self.commit(work, Some(run), &Record::TimerFired { run: no, seq, time_ms: now_ms, actor: None });
             }
             Some(Op::Child) | None => {}
         }

@@ -38,6 +38,7 @@ mod stuck;
 mod timers;
 mod updates;
 mod views;
+mod waking;
 mod walk;
 
 #[cfg(test)]
@@ -45,7 +46,7 @@ mod tests;
 
 pub use attempts::Attempt;
 pub use checkpoint::{EndedRun, SavedRecords, SavedRun};
-pub use code::{Halt, OpenedStep, StepMode};
+pub use code::{Halt, OpenedStep, StepMode, TimerMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
 pub use continuing::NextRun;
 pub use journal::JournalSize;

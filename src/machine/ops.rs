@@ -159,6 +159,7 @@ impl OpenOps {
         self.open == 0
     }
 
+    #[inline]
     fn index(&self, seq: Seq) -> Option<usize> {
         // Nearly always one of the two ends.
         match self.slots.front() {

@@ -135,6 +135,7 @@ impl Shard {
 
     /// Whether the code was handed everything that is recorded.
     #[must_use]
+    #[inline]
     pub fn has_seen_all(&self, run: RunIx) -> bool {
         let target = self.run(run);
         target.open().is_some_and(|open| open.cursor == target.journal.end() && !open.is_replaying())

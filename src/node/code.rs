@@ -6,7 +6,7 @@ use super::heads::write_heads;
 use super::task_texts::submission;
 use crate::engine::{
     ChildSpec, Completed, Delivery, DeliveryKind, Events, Halt, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Sending,
-    Seq, Slot, Status, StepMode, TaskRole,
+    Seq, Slot, Status, StepMode, TaskRole, TimerMode,
 };
 use napi::Env;
 use napi::bindgen_prelude::{Object, Uint32Array};
@@ -32,9 +32,10 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "openTimer", move |call| {
-        let (slot, seq, value_ms, is_absolute) =
-            (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<f64>(2)?, call.get(3)?);
-        Ok(answer(shared.borrow_mut().open_timer(slot, seq, value_ms as i64, is_absolute)))
+        let (slot, seq, value_ms) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<f64>(2)?);
+        let flags: u32 = call.get(3)?;
+        let mode = TimerMode { is_absolute: flags & 1 != 0, is_limit: flags & 2 != 0 };
+        Ok(answer(shared.borrow_mut().open_timer(slot, seq, value_ms as i64, mode)))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "openWait", move |call| {

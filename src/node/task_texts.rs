@@ -7,7 +7,7 @@ use super::fault::Fault;
 use super::schedules::declared;
 use crate::engine::{
     Bounds, Class, Condition, DeclaredSchedules, Dedupe, DedupeMode, DedupeScope, Edge, FIELD, Lease, LimitSpec,
-    LimitUse, OnFull, OnMiss, Parent, QueueConfig, ROW, Reserve, RetryPolicy, TaskConfig, TaskFilter, TaskNo,
+    LimitUse, Member, OnFull, OnMiss, Parent, QueueConfig, ROW, Reserve, RetryPolicy, TaskConfig, TaskFilter, TaskNo,
     TaskOutcome, TaskSpec, UnknownKey,
 };
 use std::collections::BTreeMap;
@@ -103,6 +103,21 @@ fn limit_use(text: &str) -> Result<LimitUse<'_>, Fault> {
     let mut parts = text.split(PART);
     let (amount, name) = (number(next(&mut parts)?)?, next(&mut parts)?);
     Ok(LimitUse { name, key: parts.next(), amount })
+}
+
+/// What a thread runs: names of definitions, then labels, each with a letter before it.
+pub(super) fn member(text: &str) -> Result<Member, Fault> {
+    let mut member = Member::default();
+    for field in text.split(FIELD).filter(|field| !field.is_empty()) {
+        let (letter, value) = field.split_at_checked(1).ok_or_else(|| malformed(field))?;
+        if letter == "L" {
+            let (name, value) = pair(value)?;
+            member.labels.push((name.into(), value.into()));
+        } else {
+            member.kinds.insert(value.into());
+        }
+    }
+    Ok(member)
 }
 
 fn pair(text: &str) -> Result<(&str, &str), Fault> {

@@ -2,7 +2,7 @@
 
 use super::export::export;
 use super::fault::{Fault, Shared};
-use super::task_texts::{filter, limit, outcomes, submissions, task_no};
+use super::task_texts::{filter, limit, member, outcomes, submissions, task_no};
 use crate::engine::Class;
 use napi::Env;
 use napi::bindgen_prelude::Object;
@@ -29,6 +29,12 @@ pub(super) fn export_tasks(env: &Env, object: &mut Object<'_>, engine: &Shared) 
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "taskKey", move |call| Ok(shared.borrow().task_key(task_no(&call.get::<String>(0)?)?)))?;
+    let shared = Rc::clone(engine);
+    export(env, object, "defineTasks", move |call| {
+        let text = call.get::<String>(0)?;
+        shared.borrow().define_tasks(member(&text)?);
+        Ok(())
+    })?;
     let shared = Rc::clone(engine);
     export(env, object, "drainTasks", move |_| {
         shared.borrow_mut().drain_tasks();

@@ -64,6 +64,12 @@ pub(super) fn export_updates(env: &Env, object: &mut Object<'_>, engine: &Shared
         Ok(shared.borrow_mut().pause(call.get(0)?, run, actor.as_deref())?)
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "wake", move |call| {
+        let (id, run_id, actor) = (call.get::<String>(1)?, call.get::<String>(2)?, call.optional_text(3)?);
+        let run = Run { id: &id, run_id: &run_id };
+        Ok(shared.borrow_mut().wake(call.get(0)?, run, actor.as_deref())?)
+    })?;
+    let shared = Rc::clone(engine);
     export(env, object, "revive", move |call| {
         let (id, run_id) = (call.get::<String>(0)?, call.get::<String>(1)?);
         let (slot, text) = shared.borrow_mut().revive(Run { id: &id, run_id: &run_id })?;

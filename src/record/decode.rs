@@ -43,8 +43,10 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
             time_ms: from.signed()?,
             details: from.bytes()?,
         },
-        6 => Record::TimerSet { run: run(from)?, seq: seq(from)?, due_ms: from.signed()? },
-        7 => Record::TimerFired { run: run(from)?, seq: seq(from)?, time_ms: from.signed()? },
+        kind @ (6 | 32) => {
+            Record::TimerSet { run: run(from)?, seq: seq(from)?, due_ms: from.signed()?, is_limit: kind == 32 }
+        }
+        7 => Record::TimerFired { run: run(from)?, seq: seq(from)?, time_ms: from.signed()?, actor: None },
         8 => Record::WaitSet {
             run: run(from)?,
             seq: seq(from)?,
@@ -139,6 +141,9 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
             role: code(from, TaskRole::from_code)?,
             order: from.bytes()?,
         },
+        31 => {
+            Record::TimerFired { run: run(from)?, seq: seq(from)?, time_ms: from.signed()?, actor: Some(from.text()?) }
+        }
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }

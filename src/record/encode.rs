@@ -36,13 +36,18 @@ impl Record<'_> {
                 out.signed(time_ms);
                 out.bytes(details);
             }
-            Record::TimerSet { run, seq, due_ms } => {
-                op_head(out, 6, run, seq);
+            Record::TimerSet { run, seq, due_ms, is_limit } => {
+                op_head(out, if is_limit { 32 } else { 6 }, run, seq);
                 out.signed(due_ms);
             }
-            Record::TimerFired { run, seq, time_ms } => {
+            Record::TimerFired { run, seq, time_ms, actor: None } => {
                 op_head(out, 7, run, seq);
                 out.signed(time_ms);
+            }
+            Record::TimerFired { run, seq, time_ms, actor: Some(actor) } => {
+                op_head(out, 31, run, seq);
+                out.signed(time_ms);
+                out.text(actor);
             }
             Record::WaitSet { run, seq, name, due_ms } => {
                 op_head(out, 8, run, seq);

@@ -52,8 +52,10 @@ fn samples() -> Vec<(&'static str, Record<'static>)> {
         ),
         ("04070304706c6179 01 80a0abfef962", Record::StepStarted { run, seq, name: "play", attempt: 1, time_ms }),
         ("050703 01 80a0abfef962 0135", Record::Heartbeat { run, seq, attempt: 1, time_ms, details: b"5" }),
-        ("060703 80a0abfef962", Record::TimerSet { run, seq, due_ms: time_ms }),
-        ("070703 80a0abfef962", Record::TimerFired { run, seq, time_ms }),
+        ("060703 80a0abfef962", Record::TimerSet { run, seq, due_ms: time_ms, is_limit: false }),
+        ("200703 80a0abfef962", Record::TimerSet { run, seq, due_ms: time_ms, is_limit: true }),
+        ("070703 80a0abfef962", Record::TimerFired { run, seq, time_ms, actor: None }),
+        ("1f0703 80a0abfef962 03616e6e", Record::TimerFired { run, seq, time_ms, actor: Some("ann") }),
         ("080703 02676f 00", Record::WaitSet { run, seq, name: "go", due_ms: None }),
         ("090703 0180a0abfef962", Record::ConditionSet { run, seq, due_ms: Some(time_ms) }),
         (

@@ -32,6 +32,8 @@
 //! | 24 | `Patched` | the code of the run knows a change of the code |
 //! | 25 | `Paused` | somebody asked that nothing of the run goes on until it is resumed |
 //! | 30 | `TaskSet` | the code asked for a task; implies a message to the scheduler |
+//! | 31 | `TimerFired` | somebody who gave a name had a sleep end before its time |
+//! | 32 | `TimerSet` | the code limits the time of a scope |
 //!
 //! 26 to 29 have never been written.
 
@@ -327,11 +329,15 @@ pub enum Record<'a> {
         run: RunNo,
         seq: Seq,
         due_ms: i64,
+        /// It limits the time of a scope, and is no sleep.
+        is_limit: bool,
     },
     TimerFired {
         run: RunNo,
         seq: Seq,
         time_ms: i64,
+        /// Who had a sleep end before its time, if they said so.
+        actor: Option<&'a str>,
     },
     WaitSet {
         run: RunNo,

@@ -44,11 +44,13 @@ impl<'a> Writer<'a> {
     }
 
     /// One byte.
+    #[inline]
     pub fn byte(&mut self, value: u8) {
         self.bytes.push(value);
     }
 
     /// An unsigned number in 1 to 10 bytes.
+    #[inline]
     pub fn number(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);
@@ -109,6 +111,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One byte.
+    #[inline]
     pub fn byte(&mut self) -> Result<u8, DecodeError> {
         let (first, rest) = self.rest.split_first().ok_or(DecodeError::Short)?;
         self.rest = rest;
@@ -116,6 +119,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An unsigned number in its shortest form: one value, one writing.
+    #[inline]
     pub fn number(&mut self) -> Result<u64, DecodeError> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {

@@ -144,6 +144,10 @@ impl Flusher {
         }
         let mut thread = self.thread.lock();
         if thread.is_none() {
+            // Whoever leaves a closed group finds nothing to write.
+            if matches!(self.log.state(), LogState::Closed) {
+                return;
+            }
             let flusher = Arc::clone(self);
             let spawned = std::thread::Builder::new().name("fusee-log".into()).spawn(move || flusher.run());
             match spawned {
@@ -254,6 +258,15 @@ mod tests {
         let storage = Arc::new(memory.clone());
         let (log, opened) = Log::open(storage, LogOptions::default(), &mut |_, _, _| {}).unwrap();
         (Arc::new(log), opened.copied)
+    }
+
+    #[test]
+    fn nothing_starts_a_thread_for_a_log_that_is_closed() {
+        let (log, _) = open(&MemoryStorage::new());
+        let flusher = Arc::new(Flusher::new(Arc::clone(&log), None, false, true));
+        log.close().unwrap();
+        flusher.kick();
+        assert!(flusher.thread.lock().is_none());
     }
 
     #[test]

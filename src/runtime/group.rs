@@ -127,6 +127,7 @@ impl Group {
         let log = Arc::new(log);
         let is_real = matches!(clock, Clock::System);
         let places = usize::from(workers) + 1;
+        tasks.set_places(places);
         let parts = Parts::new(count, workers);
         let group = Group {
             flusher: Arc::new(Flusher::new(Arc::clone(&log), flush, is_memory, is_real)),
@@ -453,10 +454,6 @@ impl Group {
         if let Receipt::Missing(first) = receipt {
             outgoing.extend(self.sent_from(message, first));
         }
-        if self.is_shared() {
-            // Tasks are run there, and what falls due next may have changed.
-            self.places.wake(Place::OPENER);
-        }
     }
 
     /// What the sender of a message has sent to its receiver, from a number on.
@@ -595,8 +592,8 @@ impl Group {
     pub fn next_due_ms(&self, right: Right) -> Option<i64> {
         let own = self.gauges.iter().filter(|gauge| gauge.holder.load(Ordering::Acquire) == right.pack());
         let of_shards = own.map(|gauge| gauge.due_ms.load(Ordering::Acquire)).filter(|due_ms| *due_ms != i64::MAX);
-        let of_tasks = if right.place == Place::OPENER { self.tasks.due_ms() } else { None };
-        of_shards.chain(of_tasks).min()
+        // Everybody comes for tasks: whoever was to come may be blocked.
+        of_shards.chain(self.tasks.due_ms()).min()
     }
 
     /// Does a piece of work on the scheduler, under its lock, and what follows from it.
@@ -604,24 +601,26 @@ impl Group {
         self.with_tasks_sink(|tasks, work| tasks.with(work, act))
     }
 
-    /// The lowest LSN that something of the scheduler's waits for; `u64::MAX`: none.
+    /// The newest record of the scheduler of this life; 0: none.
     pub(super) fn tasks_last(&self) -> u64 {
         self.tasks.last()
     }
 
-    pub(super) fn tasks_wanted(&self) -> u64 {
-        self.tasks.wanted()
+    /// The lowest LSN that something of the scheduler's for a place waits for; `u64::MAX`: none.
+    pub(super) fn tasks_wanted(&self, place: Place) -> u64 {
+        self.tasks.wanted_by(place)
     }
 
-    /// Whether the scheduler has something for its host.
+    /// Whether the scheduler has something for a place.
     #[must_use]
-    pub fn tasks_need_tick(&self) -> bool {
-        self.tasks.needs_tick(self.durable(), || self.clock.now_ms())
+    pub fn tasks_need_tick(&self, place: Place) -> bool {
+        self.tasks.needs_tick(place, self.durable(), || self.clock.now_ms())
     }
 
-    /// Does what is due for tasks and releases what is durable, then hands the scheduler to `take`, which takes its events.
-    pub fn tick_tasks(&self, take: impl FnOnce(&mut TaskCell)) {
-        let receipts = self.with_tasks_sink(|tasks, work| tasks.tick(work, self.durable(), take));
+    /// Does what is due for tasks and releases what is durable for a place, then hands the scheduler to `take`, which
+    /// takes its events.
+    pub fn tick_tasks(&self, place: Place, take: impl FnOnce(&mut TaskCell)) {
+        let receipts = self.with_tasks_sink(|tasks, work| tasks.tick(work, place, self.durable(), take));
         for (sender, number) in receipts {
             self.acknowledge(sender, ShardId::SCHEDULER, number);
         }
@@ -637,7 +636,27 @@ impl Group {
 
     fn visit_tasks<R>(&self, outgoing: &mut VecDeque<Message>, act: impl FnOnce(&Tasks, TaskWork<'_>) -> R) -> R {
         let mut sink = LogSink { log: &self.log, source: Source::Scheduler, void: &self.void };
-        act(&self.tasks, TaskWork { now_ms: self.clock.now_ms(), log: &mut sink, outgoing })
+        let due_ms = self.tasks.due_ms();
+        let result = act(&self.tasks, TaskWork { now_ms: self.clock.now_ms(), log: &mut sink, outgoing });
+        if self.is_shared() {
+            self.wake_for_tasks(due_ms != self.tasks.due_ms());
+        }
+        result
+    }
+
+    /// What the scheduler has for places that sleep wakes them, now or when it is durable.
+    fn wake_for_tasks(&self, is_due_changed: bool) {
+        for index in 0..self.places.len() {
+            let place = Place(index as u8);
+            let wanted = self.tasks.wanted_by(place);
+            if wanted != u64::MAX {
+                self.places.want(place, wanted);
+            }
+            // It may have become durable before it was wanted.
+            if self.tasks.has_mail(place, self.durable()) || is_due_changed && place == Place::OPENER {
+                self.places.wake(place);
+            }
+        }
     }
 
     /// Identity of the directory.

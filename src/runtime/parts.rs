@@ -3,10 +3,12 @@
 //! The group owns the shards. A part holds the right to run the code of some; the right names the part and its
 //! incarnation and stands in the shard, behind its lock. Everything else may be done from any thread.
 
+use super::cell::ShardCell;
 use super::group::Group;
 use super::places::{Notify, Place, Right};
 use super::watchdog::Watchdog;
 use crate::log::LogState;
+use crate::machine::Work;
 use crate::record::{Lsn, ShardId};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -79,8 +81,19 @@ impl Group {
         self.places.is_present(right)
     }
 
+    /// [`Group::with`] for a client, unless its life is over: whoever has its place now chooses the same tokens. Under the
+    /// lock, since a life that ends is forgotten by each shard under its lock, after it is over.
+    pub fn with_present<R>(
+        &self,
+        right: Right,
+        shard: ShardId,
+        work: impl FnOnce(&mut ShardCell, &mut Work<'_>) -> R,
+    ) -> Option<R> {
+        self.with(shard, |cell, context| self.is_present(right).then(|| work(cell, context)))
+    }
+
     /// Whoever opened the group takes its place, with all shards if there are no workers. `notify` may be called from any
-    /// thread, without a lock held, once until the next tick.
+    /// thread, without a shard's lock held, once until the next tick.
     pub fn enter_opener(&self, notify: Notify) -> Right {
         let _alone = self.parts.membership.lock();
         let right = self.places.enter(Place::OPENER, notify).expect("a group is opened once");
@@ -130,6 +143,11 @@ impl Group {
                 cell.forget_place(right.place);
             });
         }
+        self.with_tasks(|cell, work| {
+            cell.forget_place(work.now_ms, right.place);
+            cell.commit(work);
+            cell.drop_mail(right.place);
+        });
         self.parts.version.fetch_add(1, Ordering::AcqRel);
         // Nobody else may have reason to write what it appended, and others wait for it.
         self.flusher.kick();
@@ -228,21 +246,23 @@ impl Group {
         }
         for gauge in &self.gauges {
             let is_own = gauge.holder.load(Ordering::Acquire) == right.pack();
-            if is_own && gauge.last.load(Ordering::Acquire) > durable.0 {
-                self.places.want(right.place, durable.0 + 1);
+            if is_own {
+                if gauge.last.load(Ordering::Acquire) > durable.0 {
+                    self.places.want(right.place, durable.0 + 1);
+                }
+                // What is held back may rest on records of other shards.
+                self.places.want(right.place, gauge.wanted.load(Ordering::SeqCst));
             }
             self.places.want(right.place, gauge.answers[right.place.index()].load(Ordering::SeqCst));
         }
-        if right.place == Place::OPENER {
-            self.places.want(right.place, self.tasks_wanted());
-        }
+        self.places.want(right.place, self.tasks_wanted(right.place));
     }
 
     /// Something that is not durable concerns a place: a record of its shards, an answer to it.
     fn waits_for_disk(&self, right: Right) -> bool {
         let durable = self.durable().0;
-        // Also where nobody waits for a record of the scheduler: nothing else of the opener's would have it written.
-        let waits_for_tasks = right.place == Place::OPENER && self.tasks_last() > durable;
+        // Also where nobody waits for a record of the scheduler, or somebody who sleeps: nothing else would have it written.
+        let waits_for_tasks = self.tasks_last() > durable;
         waits_for_tasks
             || self.gauges.iter().any(|gauge| {
                 let answer = gauge.answers[right.place.index()].load(Ordering::Acquire);

@@ -60,7 +60,7 @@ impl Right {
     }
 }
 
-/// Called from any thread, without a lock.
+/// Called from any thread, without a shard's lock.
 pub(super) type Notify = Arc<dyn Fn() + Send + Sync>;
 
 /// One participant, on cache lines of its own.

@@ -6,11 +6,12 @@
 
 use super::cell::Token;
 use super::held::Held;
+use super::places::Place;
 use crate::machine::{Message, Outbox, Sink};
 use crate::record::{AttemptEnd, Lsn, Outcome, ScheduleSpec, ShardId, TaskNo, TaskSpec, decode_schedule};
 use crate::scheduler::{
-    AbortReason, Answer, AttemptNote, Config, ConfigError, Dedupe, Engine, Lease, Output, Refusal, RestoreError,
-    ScheduleError, ScheduleEvent, Status, Submitted, SubmitterNo, Warning,
+    AbortReason, Answer, AttemptNote, Config, ConfigError, Dedupe, Engine, Lease, MemberNo, Output, Refusal,
+    RestoreError, ScheduleError, ScheduleEvent, Status, Submitted, SubmitterNo, Warning,
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -90,15 +91,21 @@ struct Saying {
     heartbeat: Box<[u8]>,
 }
 
+/// What one place is told.
+#[derive(Debug, Default)]
+struct Mail {
+    /// May be told, in order.
+    ready: VecDeque<TaskEvent>,
+    held: Held<TaskEvent>,
+}
+
 /// The scheduler as the group keeps it, behind its lock.
 pub struct TaskCell {
     /// Its state.
     pub engine: Engine,
-    /// For the host, in order.
-    pub events: VecDeque<TaskEvent>,
-    /// Whether ends and retries are told to listeners.
-    pub has_listeners: bool,
-    held: Held<TaskEvent>,
+    /// By place: whether ends and retries are told to listeners there.
+    listens: Vec<bool>,
+    mail: Vec<Mail>,
     /// Messages to shards that have no receipt.
     pub(super) outbox: Outbox,
     /// Messages of shards whose receipts wait for the disk: sender and number.
@@ -126,12 +133,21 @@ pub struct TaskWork<'a> {
 /// The scheduler of a group, and what others look at without its lock.
 pub(super) struct Tasks {
     cell: Mutex<TaskCell>,
-    has_events: AtomicBool,
-    wanted: AtomicU64,
+    posts: Vec<Post>,
     /// The newest record of the scheduler.
     last: AtomicU64,
     due_ms: AtomicI64,
 }
+
+/// What is known of a place's mail without the lock.
+struct Post {
+    is_ready: AtomicBool,
+    /// The lowest LSN that something for it waits for; `u64::MAX`: none.
+    wanted: AtomicU64,
+}
+
+/// A token of a place that no group has: what is said to it is said to nobody.
+const NOBODYS: Token = Token::MAX;
 
 /// Openings in this process: leases of an earlier one never match.
 static EPOCH: AtomicU16 = AtomicU16::new(0);
@@ -141,11 +157,19 @@ impl Tasks {
         let epoch = EPOCH.fetch_add(1, Ordering::Relaxed);
         Ok(Tasks {
             cell: Mutex::new(TaskCell::new(Engine::new(Config { epoch, ..config })?)),
-            has_events: AtomicBool::new(false),
-            wanted: AtomicU64::new(u64::MAX),
+            posts: Vec::new(),
             last: AtomicU64::new(0),
             due_ms: AtomicI64::new(i64::MAX),
         })
+    }
+
+    /// The participants of the group, before anything is told.
+    pub(super) fn set_places(&mut self, places: usize) {
+        let post = || Post { is_ready: AtomicBool::new(false), wanted: AtomicU64::new(u64::MAX) };
+        self.posts = std::iter::repeat_with(post).take(places).collect();
+        let cell = self.cell.get_mut();
+        cell.listens = vec![false; places];
+        cell.mail = std::iter::repeat_with(Mail::default).take(places).collect();
     }
 
     /// Takes the next record back, before [`Tasks::recover`].
@@ -180,18 +204,21 @@ impl Tasks {
         let mut cell = self.cell.lock();
         let result = act(&mut cell, &mut work);
         cell.commit(&mut work);
-        self.has_events.store(!cell.events.is_empty(), Ordering::Release);
-        self.wanted.store(cell.held.first().map_or(u64::MAX, |lsn| lsn.0), Ordering::Release);
+        for (post, mail) in self.posts.iter().zip(&cell.mail) {
+            post.is_ready.store(!mail.ready.is_empty(), Ordering::SeqCst);
+            post.wanted.store(mail.held.first().map_or(u64::MAX, |lsn| lsn.0), Ordering::SeqCst);
+        }
         self.last.store(cell.last.0, Ordering::Release);
         self.due_ms.store(cell.engine.next_wake_ms().unwrap_or(i64::MAX), Ordering::Release);
         result
     }
 
-    /// Does what is due and releases what is durable, then hands the cell to `take`, which takes its events. Messages of
-    /// shards that have durable records now: sender and number.
+    /// Does what is due and releases what is durable for a place, then hands the cell to `take`, which takes its events.
+    /// Messages of shards that have durable records now: sender and number.
     pub(super) fn tick(
         &self,
         work: TaskWork<'_>,
+        place: Place,
         durable: Lsn,
         take: impl FnOnce(&mut TaskCell),
     ) -> Vec<(ShardId, u64)> {
@@ -200,8 +227,10 @@ impl Tasks {
                 cell.engine.handle_time(work.now_ms);
                 cell.commit(work);
             }
-            while let Some(event) = cell.held.release(durable) {
-                cell.events.push_back(event);
+            if let Some(mail) = cell.mail.get_mut(place.index()) {
+                while let Some(event) = mail.held.release(durable) {
+                    mail.ready.push_back(event);
+                }
             }
             take(cell);
             std::iter::from_fn(|| cell.receipts.release(durable)).collect()
@@ -223,11 +252,9 @@ impl Tasks {
         self.cell.lock().outbox.waiting(ShardId::SCHEDULER).collect()
     }
 
-    /// Whether [`Tasks::tick`] has something to do.
-    pub(super) fn needs_tick(&self, durable: Lsn, now_ms: impl FnOnce() -> i64) -> bool {
-        self.has_events.load(Ordering::Acquire)
-            || self.wanted.load(Ordering::Acquire) <= durable.0
-            || self.due_ms().is_some_and(|due_ms| due_ms <= now_ms())
+    /// Whether [`Tasks::tick`] has something to do for a place.
+    pub(super) fn needs_tick(&self, place: Place, durable: Lsn, now_ms: impl FnOnce() -> i64) -> bool {
+        self.has_mail(place, durable) || self.due_ms().is_some_and(|due_ms| due_ms <= now_ms())
     }
 
     /// When something falls due, in ms since 1970.
@@ -241,9 +268,19 @@ impl Tasks {
         self.last.load(Ordering::Acquire)
     }
 
+    /// Whether there is something for a place that may be told.
+    pub(super) fn has_mail(&self, place: Place, durable: Lsn) -> bool {
+        self.posts[place.index()].is_ready.load(Ordering::SeqCst) || self.wanted_by(place) <= durable.0
+    }
+
+    /// The lowest LSN that something for a place waits for; `u64::MAX`: none.
+    pub(super) fn wanted_by(&self, place: Place) -> u64 {
+        self.posts[place.index()].wanted.load(Ordering::SeqCst)
+    }
+
     /// The lowest LSN that something held back waits for; `u64::MAX`: none.
     pub(super) fn wanted(&self) -> u64 {
-        self.wanted.load(Ordering::Acquire)
+        self.posts.iter().map(|post| post.wanted.load(Ordering::SeqCst)).min().unwrap_or(u64::MAX)
     }
 }
 
@@ -251,9 +288,8 @@ impl TaskCell {
     fn new(engine: Engine) -> TaskCell {
         TaskCell {
             engine,
-            events: VecDeque::new(),
-            has_listeners: false,
-            held: Held::default(),
+            listens: Vec::new(),
+            mail: Vec::new(),
             outbox: Outbox::default(),
             receipts: Held::default(),
             last: Lsn::NONE,
@@ -265,10 +301,63 @@ impl TaskCell {
         }
     }
 
-    /// Tells something once all that the scheduler has recorded is durable: what it rests on, and what it says is not.
-    pub fn tell(&mut self, work: &mut TaskWork<'_>, event: TaskEvent) {
+    /// Answers once all that the scheduler has recorded is durable: what the answer rests on, and what it says is not.
+    pub fn tell(&mut self, work: &mut TaskWork<'_>, token: Token, event: TaskEvent) {
         self.commit(work);
-        self.held.hold(self.last, event);
+        self.hold(Place::of(token), event);
+    }
+
+    /// Whether ends and retries are told to listeners of a place.
+    pub fn listen(&mut self, place: Place, has_listeners: bool) {
+        if let Some(listens) = self.listens.get_mut(place.index()) {
+            *listens = has_listeners;
+        }
+    }
+
+    /// The next thing that a place may be told.
+    pub fn next_event(&mut self, place: Place) -> Option<TaskEvent> {
+        self.mail.get_mut(place.index())?.ready.pop_front()
+    }
+
+    /// Whether there is such a thing.
+    #[must_use]
+    pub fn has_events(&self, place: Place) -> bool {
+        self.mail.get(place.index()).is_some_and(|mail| !mail.ready.is_empty())
+    }
+
+    /// A place is gone: its attempts are lost ones, and nobody there waits for anything any more.
+    pub(super) fn forget_place(&mut self, now_ms: i64, place: Place) {
+        self.listen(place, false);
+        self.keep_waiters(&|token| Place::of(token) != place);
+        for batch in self.batches.values_mut().filter(|batch| Place::of(batch.token) == place) {
+            batch.token = NOBODYS;
+        }
+        self.engine.handle_member_gone(now_ms, MemberNo(place.0));
+    }
+
+    fn keep_waiters(&mut self, is_kept: &dyn Fn(Token) -> bool) {
+        self.waiters.retain(|_, tokens| {
+            tokens.retain(|token| is_kept(*token));
+            !tokens.is_empty()
+        });
+    }
+
+    /// What a place was to be told is not for whoever comes there next.
+    pub(crate) fn drop_mail(&mut self, place: Place) {
+        if let Some(mail) = self.mail.get_mut(place.index()) {
+            *mail = Mail::default();
+        }
+    }
+
+    fn hold(&mut self, place: Place, event: TaskEvent) {
+        if let Some(mail) = self.mail.get_mut(place.index()) {
+            mail.held.hold(self.last, event);
+        }
+    }
+
+    fn listeners(&self) -> impl Iterator<Item = Place> + use<> {
+        let listens = self.listens.clone();
+        (0..listens.len()).filter(move |at| listens[*at]).map(|at| Place(at as u8))
     }
 
     /// Submits tasks, each for itself, in order; [`TaskEvent::Submitted`] follows once all are decided.
@@ -319,7 +408,7 @@ impl TaskCell {
         let Some(view) = self.engine.task(task) else { return false };
         if matches!(view.status, Status::Ended(_)) {
             let end = self.end_of(task);
-            self.tell(work, TaskEvent::Result(token, end));
+            self.tell(work, token, TaskEvent::Result(token, end));
         } else {
             self.waiters.entry(task).or_default().push(token);
         }
@@ -328,12 +417,12 @@ impl TaskCell {
 
     /// A request is not waited for any more.
     pub fn forget(&mut self, token: Token) {
-        self.waiters.retain(|_, tokens| {
-            tokens.retain(|waiting| *waiting != token);
-            !tokens.is_empty()
-        });
-        self.held
-            .retain(|event| !matches!(event, TaskEvent::Result(held, _) | TaskEvent::Reply(held, _) if *held == token));
+        self.keep_waiters(&|waiting| waiting != token);
+        if let Some(mail) = self.mail.get_mut(Place::of(token).index()) {
+            mail.held.retain(
+                |event| !matches!(event, TaskEvent::Result(held, _) | TaskEvent::Reply(held, _) if *held == token),
+            );
+        }
     }
 
     /// How far an attempt says that it is. `false`: it counts no more.
@@ -383,28 +472,35 @@ impl TaskCell {
             }
         }
         while let Some(event) = self.engine.poll_schedule_event() {
-            self.held.hold(self.last, TaskEvent::Schedule(event));
+            self.hold(Place::OPENER, TaskEvent::Schedule(event));
         }
     }
 
     fn route(&mut self, output: Output) {
         match output {
             Output::Answer { .. } => unreachable!("it leaves as a message"),
-            Output::Dispatch { task, lease, attempt, .. } => {
-                self.held.hold(self.last, TaskEvent::Dispatch { task, lease, attempt });
+            Output::Dispatch { task, lease, attempt, member, .. } => {
+                self.hold(Place(member.0), TaskEvent::Dispatch { task, lease, attempt });
             }
-            Output::Abort { lease, reason, .. } => self.events.push_back(TaskEvent::Abort(lease, reason)),
+            Output::Abort { lease, member, reason, .. } => self.say(Place(member.0), TaskEvent::Abort(lease, reason)),
             Output::Changed { task, status: Status::Ended(_), .. } => self.ended(task),
             Output::Changed { task, status: Status::Retrying, attempt, end: Some(end), .. } => {
-                if self.has_listeners {
-                    self.held.hold(self.last, TaskEvent::Retrying { task, attempt, end });
+                for place in self.listeners() {
+                    self.hold(place, TaskEvent::Retrying { task, attempt, end });
                 }
             }
             Output::Changed { .. } => {}
             Output::Admitted { submitter, result } => self.admitted(submitter, result),
             // No step of a workflow asks the scheduler for limits yet.
             Output::Granted(_) => {}
-            Output::Warning(warning) => self.events.push_back(TaskEvent::Warning(warning)),
+            Output::Warning(warning) => self.say(Place::OPENER, TaskEvent::Warning(warning)),
+        }
+    }
+
+    /// Tells what need not wait for the disk.
+    fn say(&mut self, place: Place, event: TaskEvent) {
+        if let Some(mail) = self.mail.get_mut(place.index()) {
+            mail.ready.push_back(event);
         }
     }
 
@@ -412,11 +508,11 @@ impl TaskCell {
         self.sayings.remove(&task);
         for token in self.waiters.remove(&task).into_iter().flatten() {
             let end = self.end_of(task);
-            self.held.hold(self.last, TaskEvent::Result(token, end));
+            self.hold(Place::of(token), TaskEvent::Result(token, end));
         }
-        if self.has_listeners {
+        for place in self.listeners() {
             let end = self.end_of(task);
-            self.held.hold(self.last, TaskEvent::Ended(end));
+            self.hold(place, TaskEvent::Ended(end));
         }
     }
 
@@ -464,6 +560,6 @@ impl TaskCell {
     fn answer(&mut self, number: u64) {
         let Some(batch) = self.batches.remove(&number) else { return };
         let answers = batch.answers.into_iter().flatten().collect();
-        self.held.hold(self.last, TaskEvent::Submitted(batch.token, answers));
+        self.hold(Place::of(batch.token), TaskEvent::Submitted(batch.token, answers));
     }
 }

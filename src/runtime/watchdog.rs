@@ -22,6 +22,8 @@ const BLOCKED_AFTER: Duration = Duration::from_secs(1);
 pub struct Blocked {
     /// Number of the part, from 0.
     pub part: u16,
+    /// Its life that was looked at: who has its place when this is read may be another.
+    pub incarnation: u32,
     /// It is blocked now; `false`: it works again.
     pub is_blocked: bool,
     /// How long it has given no sign of life.
@@ -206,13 +208,15 @@ impl Group {
     fn look(&self, part: u16, seen: &mut Seen, after: Duration) {
         let place = place_of(part);
         let pulse = self.places.pulse(place);
+        // Before the beats, which a life that begins moves on: a new one is never reported for the silence of the former.
+        let incarnation = self.places.right(place).map_or(0, |right| right.incarnation);
         let beats = pulse.beats.load(Ordering::Relaxed);
         let now = Instant::now();
         let silent = now - seen.since;
         if beats != seen.beats || !self.works(place) {
             if seen.is_blocked {
                 pulse.is_blocked.store(false, Ordering::Release);
-                self.parts.watchdog.report(Blocked { part, is_blocked: false, silent, entered: None });
+                self.parts.watchdog.report(Blocked { part, incarnation, is_blocked: false, silent, entered: None });
                 self.places.wake(Place::OPENER);
             }
             *seen = Seen { beats, since: now, is_blocked: false };
@@ -225,7 +229,7 @@ impl Group {
             seen.is_blocked = true;
             pulse.is_blocked.store(true, Ordering::Release);
             let entered = self.name_of(pulse.entered.load(Ordering::Relaxed));
-            self.parts.watchdog.report(Blocked { part, is_blocked: true, silent, entered });
+            self.parts.watchdog.report(Blocked { part, incarnation, is_blocked: true, silent, entered });
             self.places.wake(Place::OPENER);
         }
         self.stand_in(place);

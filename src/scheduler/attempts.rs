@@ -2,6 +2,7 @@
 
 use super::engine::Engine;
 use super::limits::ClaimIx;
+use super::members::MemberNo;
 use super::output::{AbortReason, Lease, Output, StepTicket};
 use super::retry;
 use super::task::{AttemptIx, State, TaskIx};
@@ -15,6 +16,7 @@ pub(super) struct Attempt {
     serial: u64,
     pub(super) task: TaskIx,
     group: usize,
+    member: MemberNo,
     pub(super) timeout: TimerNo,
     pub(super) lease_end: TimerNo,
 }
@@ -37,12 +39,13 @@ impl Attempts {
         &mut self,
         task: TaskIx,
         group: usize,
+        member: MemberNo,
         timeout: TimerNo,
         lease_end: TimerNo,
     ) -> (AttemptIx, Lease) {
         self.next_serial += 1;
         let serial = self.next_serial;
-        let attempt = Attempt { serial, task, group, timeout, lease_end };
+        let attempt = Attempt { serial, task, group, member, timeout, lease_end };
         let ix = match self.free.pop() {
             Some(ix) => {
                 self.slots[ix.0 as usize] = Some(attempt);
@@ -76,6 +79,11 @@ impl Attempts {
     fn task_of(&self, lease: Lease) -> Option<TaskIx> {
         let attempt = self.slots.get(lease.slot as usize)?.as_ref()?;
         (attempt.serial == lease.serial).then_some(attempt.task)
+    }
+
+    /// The tasks whose attempts a thread runs.
+    pub(super) fn of_member(&self, member: MemberNo) -> Vec<TaskIx> {
+        self.slots.iter().flatten().filter(|attempt| attempt.member == member).map(|attempt| attempt.task).collect()
     }
 
     /// Every attempt that runs.
@@ -201,8 +209,8 @@ impl Engine {
     /// Tells the executor that an attempt is given up.
     pub(super) fn abort(&mut self, ix: TaskIx, reason: AbortReason) {
         if let State::Running { attempt: Some(attempt), .. } = self.tasks[ix].state {
-            let lease = self.attempts.lease(attempt);
-            self.outputs.push_back(Output::Abort { task: self.tasks[ix].number, lease, reason });
+            let (lease, member) = (self.attempts.lease(attempt), self.attempts.at(attempt).member);
+            self.outputs.push_back(Output::Abort { task: self.tasks[ix].number, lease, member, reason });
         }
     }
 
@@ -256,6 +264,7 @@ impl Engine {
         let (queue, claim) = (self.tasks[ix].queue, self.tasks[ix].claim());
         self.measure_capacity(queue);
         self.queue_mut(queue).workers.end(ended.group);
+        self.members.end(ended.member);
         if let Some(claim) = claim {
             self.limits.release(claim, self.now_ms);
         }

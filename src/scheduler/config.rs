@@ -28,7 +28,8 @@ pub struct Config {
     pub tells_all: bool,
     /// Length of the window of metrics.
     pub window_ms: i64,
-    /// Definitions that have code here; tasks of others wait and hold up nobody. `None`: all have.
+    /// Definitions that the thread with the number 0 has code for; tasks of others wait for another thread and hold up
+    /// nobody. `None`: whoever drives the engine has all.
     pub kinds: Option<BTreeSet<Box<str>>>,
 }
 

@@ -3,6 +3,7 @@
 
 use super::engine::Engine;
 use super::limits::Group;
+use super::members::MemberNo;
 use super::output::{Output, StepTicket};
 use super::task::{Place, QueueIx, State, TaskIx};
 use super::timers::{Timer, TimerNo};
@@ -46,9 +47,8 @@ impl Engine {
     /// Starts a task of a line, or lets it wait for what it lacks.
     fn try_start(&mut self, ix: TaskIx) {
         let task = &self.tasks[ix];
-        let (queue, claim) = (task.queue, task.claim());
-        let group = self.queue(queue).workers.choose(task.labels()).filter(|_| self.has_code_for(ix));
-        let Some(group) = group else {
+        let claim = task.claim();
+        let Some((group, member)) = self.seat(ix) else {
             self.step_aside(ix, Place::Labels);
             return;
         };
@@ -58,15 +58,7 @@ impl Engine {
             self.step_aside(ix, Place::Limit);
             return;
         }
-        self.start(ix, group);
-    }
-
-    /// Whether the definition of a task is known here.
-    pub(super) fn has_code_for(&self, ix: TaskIx) -> bool {
-        self.config.kinds.as_ref().is_none_or(|kinds| {
-            let task = &self.tasks[ix];
-            kinds.contains(&self.queue(task.queue).kinds[usize::from(task.kind.0)].name)
-        })
+        self.start(ix, group, member);
     }
 
     fn step_aside(&mut self, ix: TaskIx, to: Place) {
@@ -85,7 +77,7 @@ impl Engine {
         }
     }
 
-    fn start(&mut self, ix: TaskIx, group: usize) {
+    fn start(&mut self, ix: TaskIx, group: usize, member: MemberNo) {
         let (number, queue, class) = (self.tasks[ix].number, self.tasks[ix].queue, self.tasks[ix].class);
         let State::Ready(place) = self.tasks[ix].state else { unreachable!("a task starts from a line") };
         self.record(&TaskRecord::Started { task: number, time_ms: self.now_ms });
@@ -93,10 +85,17 @@ impl Engine {
         self.apply_started(ix, self.now_ms);
         self.queue_mut(queue).dispatched(class, place);
         self.queue_mut(queue).workers.begin(group);
+        self.members.begin(member);
         let (timeout, lease_end) = self.watch(ix);
-        let (attempt, lease) = self.attempts.begin(ix, group, timeout, lease_end);
+        let (attempt, lease) = self.attempts.begin(ix, group, member, timeout, lease_end);
         self.tasks[ix].state = State::Running { started_ms: self.now_ms, attempt: Some(attempt) };
-        self.outputs.push_back(Output::Dispatch { task: number, lease, attempt: self.tasks[ix].attempts, group });
+        self.outputs.push_back(Output::Dispatch {
+            task: number,
+            lease,
+            attempt: self.tasks[ix].attempts,
+            group,
+            member,
+        });
     }
 
     /// Sets the limits of an attempt in time.

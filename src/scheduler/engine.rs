@@ -8,6 +8,7 @@ use super::attempts::Attempts;
 use super::chance::Chance;
 use super::config::{Config, ConfigError, QueueConfig};
 use super::limits::{Group, Limits};
+use super::members::{Member, MemberNo, Members};
 use super::orders::Orders;
 use super::output::{Output, Status, Warning};
 use super::queue::Queue;
@@ -44,6 +45,7 @@ pub struct Engine {
     /// Places in them that were given.
     pub(super) order_places: u64,
     pub(super) attempts: Attempts,
+    pub(super) members: Members,
     pub(super) limits: Limits,
     pub(super) timers: Timers,
     pub(super) chance: Chance,
@@ -121,6 +123,7 @@ impl Engine {
             order_lines: BTreeMap::new(),
             order_places: 0,
             attempts: Attempts::new(config.epoch),
+            members: Members::default(),
             limits: Limits::default(),
             timers: Timers::default(),
             chance: Chance::new(config.seed),
@@ -139,6 +142,9 @@ impl Engine {
         let limits: Vec<_> = engine.config.limits.iter().map(|(name, limit)| (name.clone(), *limit)).collect();
         for (name, limit) in limits {
             engine.limits.define(&name, limit, 0);
+        }
+        if let Some(kinds) = engine.config.kinds.take() {
+            engine.set_member(MemberNo(0), Member { kinds, labels: Vec::new() });
         }
         let queues = std::mem::take(&mut engine.config.queues);
         for (name, queue) in queues {

@@ -1,6 +1,7 @@
 //! What the engine says: what to do, what changed, and why it refuses.
 
 use super::limits::LimitError;
+use super::members::MemberNo;
 use super::orders::OrderAnswer;
 use crate::record::{AttemptEnd, Caller, Outcome, TaskNo};
 use std::fmt;
@@ -183,6 +184,8 @@ pub enum Output {
         attempt: u32,
         /// Which of the queue's groups of workers it counts against.
         group: usize,
+        /// The thread that is to run it.
+        member: MemberNo,
     },
     /// Give an attempt up. Whatever it still says changes nothing.
     Abort {
@@ -190,6 +193,8 @@ pub enum Output {
         task: TaskNo,
         /// The right that it has lost.
         lease: Lease,
+        /// The thread that runs it.
+        member: MemberNo,
         /// Why.
         reason: AbortReason,
     },

@@ -138,7 +138,7 @@ impl Engine {
     pub(super) fn warn_of_labels(&mut self, ix: TaskIx) {
         let task = &self.tasks[ix];
         let queue = self.queue(task.queue);
-        if !queue.workers.anybody_for(task.labels()) && task.state == State::Ready(Place::Labels) {
+        if !self.anybody_for(ix) && task.state == State::Ready(Place::Labels) {
             let warning = Warning::NoWorkerFor { task: task.number, queue: queue.name.clone() };
             self.warn(warning);
         }

@@ -216,7 +216,7 @@ impl Engine {
             (Place::Limit, Some((name, key, amount, available, is_protected))) => {
                 Reason::Limit { name: name.into(), key: key.map(Into::into), amount, available, is_protected }
             }
-            (Place::Labels, _) => Reason::Labels { anybody: queue.workers.anybody_for(task.labels()) },
+            (Place::Labels, _) => Reason::Labels { anybody: self.anybody_for(ix) },
             _ => {
                 let (busy, capacity) = (queue.workers.busy, queue.workers.capacity);
                 Reason::Behind { tasks: queue.before(task), busy, capacity }

@@ -6,7 +6,7 @@ use super::journal::{newest_of_run, signal_at};
 use super::oracle::{Entry, Oracle};
 use super::program::{Plan, Program};
 use super::rng::mix_bytes;
-use crate::engine::{Delivery, ForeignEngine, Halt, Lsn, Slot, StepMode};
+use crate::engine::{Delivery, ForeignEngine, Halt, Lsn, Slot, StepMode, TimerMode};
 use crate::machine::{OpenedStep, RunIx};
 use crate::record::{ChildSpec, Sending, Seq, ShardId, Status};
 use std::collections::BTreeMap;
@@ -143,7 +143,8 @@ impl Host {
             }
             Plan::Sleep { ms, is_absolute } => {
                 let turn_ms = engine.turn_ms(slot)?;
-                engine.open_timer(slot, seq, if *is_absolute { turn_ms + ms } else { *ms }, *is_absolute)?;
+                let mode = TimerMode { is_absolute: *is_absolute, is_limit: false };
+                engine.open_timer(slot, seq, if *is_absolute { turn_ms + ms } else { *ms }, mode)?;
             }
             Plan::Wait { name, timeout_ms } => {
                 if engine.open_wait(slot, seq, name, *timeout_ms)? {

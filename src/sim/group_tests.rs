@@ -736,7 +736,7 @@ fn the_watchdog_names_the_run_that_a_silent_part_entered_last() {
     until(&mut client, &bell, "it is reported", |client| !client.blocked.is_empty());
     let (part, is_blocked, text) = client.blocked.remove(0);
     let fields: Vec<&str> = text.split(FIELD).collect();
-    assert_eq!((part, is_blocked, fields[1], fields[3]), (1, 1, id.as_str(), "flow"));
+    assert_eq!((part, is_blocked, fields[2], fields[4]), (1, 1, id.as_str(), "flow"));
     let (status, problems) = client.engine.health();
     assert_eq!(status, "degraded");
     assert!(problems[0].contains("worker 1"), "{problems:?}");

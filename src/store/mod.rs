@@ -8,7 +8,7 @@
 //!
 //! * Every value has a CRC32C over its table, its key and itself. Damage is found when the value is read, and named by
 //!   the run that it hits; [`Store::verify`] reads everything. There is no second copy of anything.
-//! * The tree underneath is that of redb (`docs/decisions/0014-run-store.md`); none of its types leaves this module, and
+//! * The tree underneath is that of redb (`docs/decisions/0015-run-store.md`); none of its types leaves this module, and
 //!   no panic of it does.
 //! * After an I/O error the store takes nothing more. It can be opened again unless a sync has failed: see
 //!   [`Store::trouble`].

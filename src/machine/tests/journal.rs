@@ -72,8 +72,8 @@ impl Parts {
             }
             4 => Record::StepStarted { run, seq, name, attempt, time_ms },
             5 => Record::Heartbeat { run, seq, attempt, time_ms, details: payload },
-            6 => Record::TimerSet { run, seq, due_ms: time_ms },
-            7 => Record::TimerFired { run, seq, time_ms },
+            6 => Record::TimerSet { run, seq, due_ms: time_ms, is_limit: self.is_set },
+            7 => Record::TimerFired { run, seq, time_ms, actor },
             8 => Record::WaitSet { run, seq, name, due_ms },
             9 => Record::ConditionSet { run, seq, due_ms },
             10 => Record::Signal { run, time_ms, name, payload, dedupe: actor, actor, origin },

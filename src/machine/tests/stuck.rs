@@ -76,7 +76,7 @@ fn an_end_before_everything_recorded_was_asked_for_makes_the_run_stuck_law_5() {
 fn operations_are_asked_for_in_order_law_5() {
     let mut world = World::new(1);
     let run = world.started("a");
-    let answer = world.on(0, |shard, work| shard.open_timer(work, run.1, Seq(2), 10, false));
+    let answer = world.on(0, |shard, work| shard.open_timer(work, run.1, Seq(2), 10, TimerMode::default()));
     assert_eq!(answer, Err(Halt::Mismatch));
     assert!(message(&world, run).contains("operation 2 was asked for after operation 0"));
 }

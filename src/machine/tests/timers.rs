@@ -2,6 +2,7 @@
 
 use super::world::*;
 use crate::machine::*;
+use crate::record::Status;
 
 #[test]
 fn a_sleep_is_counted_from_its_turn_and_fires_once() {
@@ -33,6 +34,62 @@ fn a_sleep_that_was_over_while_nobody_ran_wakes_at_once() {
     world.advance(0);
     assert_eq!(world.next(run), Some((DeliveryKind::TimerFired, 1)));
     assert_eq!(world.shards[0].turn_ms(run.1), T0 + 5_000, "the code sees when it was woken");
+}
+
+fn end_sleeps(world: &mut World, id: &str, actor: Option<&str>) -> Result<(), Refusal> {
+    let home = world.home(id);
+    world.on(home, |shard, work| shard.end_sleeps(work, Target { id, run: None }, actor))
+}
+
+#[test]
+fn a_sleep_ends_early_once_and_other_times_stay() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.sleep(run, 100).unwrap();
+    world.wait(run, "x", Some(100)).unwrap();
+    world.timer(run, 1_000, TimerMode { is_limit: true, ..TimerMode::default() }).unwrap();
+    world.rests(run);
+    world.now_ms += 40;
+    for _ in 0..2 {
+        end_sleeps(&mut world, "a", Some("ann")).unwrap();
+    }
+    assert!(world.has_effect(|effect| matches!(effect, Effect::Wake(_))));
+    assert_eq!(world.next(run), Some((DeliveryKind::TimerFired, 1)));
+    assert_eq!(world.shards[0].turn_ms(run.1), T0 + 40);
+    world.rests(run);
+    assert_eq!(world.labels(run), ["started", "timerSet", "waitSet", "timerSet", "timerFired"]);
+    world.advance(100);
+    assert_eq!(world.next(run), Some((DeliveryKind::WaitTimedOut, 2)));
+    world.finish(run, Status::Completed, "").unwrap();
+    assert!(matches!(end_sleeps(&mut world, "a", None), Err(Refusal::Ended(..))));
+    assert!(matches!(end_sleeps(&mut world, "b", None), Err(Refusal::NotFound(_))));
+    assert!(matches!(end_sleeps(&mut world, "a", Some("")), Err(Refusal::BadInput(_))));
+}
+
+#[test]
+fn a_sleep_ended_early_stays_so_over_crashes_and_before_the_code_is_back() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.sleep(run, 100).unwrap();
+    world.rests(run);
+    for _ in 0..2 {
+        world.reopen(true);
+        end_sleeps(&mut world, "a", None).unwrap();
+    }
+    world.load(run);
+    assert_eq!(world.next(run), Some((DeliveryKind::Start, 0)));
+    world.sleep(run, 100).unwrap();
+    assert_eq!(world.next(run), Some((DeliveryKind::TimerFired, 1)));
+    world.sleep(run, 100).unwrap();
+    world.rests(run);
+    end_sleeps(&mut world, "a", None).unwrap();
+    world.crash(run);
+    world.sleep(run, 100).unwrap();
+    assert_eq!(world.next(run), Some((DeliveryKind::TimerFired, 1)));
+    world.sleep(run, 100).unwrap();
+    assert_eq!(world.next(run), Some((DeliveryKind::TimerFired, 2)));
+    world.advance(1_000);
+    world.rests(run);
 }
 
 #[test]

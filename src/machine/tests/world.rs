@@ -171,8 +171,12 @@ impl World {
     }
 
     pub(super) fn sleep(&mut self, run: R, ms: i64) -> Result<(), Halt> {
+        self.timer(run, ms, TimerMode::default())
+    }
+
+    pub(super) fn timer(&mut self, run: R, ms: i64, mode: TimerMode) -> Result<(), Halt> {
         let seq = self.seq(run);
-        self.on(run.0, |shard, work| shard.open_timer(work, run.1, seq, ms, false))
+        self.on(run.0, |shard, work| shard.open_timer(work, run.1, seq, ms, mode))
     }
 
     /// `Some`: the payload of a signal that was there.

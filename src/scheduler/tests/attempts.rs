@@ -2,7 +2,7 @@
 
 use super::world::{World, queue, spec};
 use crate::record::{AttemptEnd, Outcome, RetryPolicy, TaskSpec};
-use crate::scheduler::{AbortReason, Failure, Lease, Output, QueueConfig, Status};
+use crate::scheduler::{AbortReason, Failure, Lease, MemberNo, Output, QueueConfig, Status};
 
 fn plain_retry(max_attempts: u32) -> QueueConfig {
     let retry = RetryPolicy { max_attempts, has_jitter: false, ..RetryPolicy::default() };
@@ -69,7 +69,12 @@ fn an_attempt_that_takes_too_long_is_given_up_and_counts() {
     world.advance(99);
     assert_eq!(world.status(slow), Status::Running);
     world.advance(1);
-    assert!(world.outputs.contains(&Output::Abort { task: slow, lease, reason: AbortReason::TimedOut }));
+    assert!(world.outputs.contains(&Output::Abort {
+        task: slow,
+        lease,
+        member: MemberNo(0),
+        reason: AbortReason::TimedOut
+    }));
     assert_eq!(world.outcome(slow), Outcome::Dead);
     assert!(!world.engine.handle_completed(world.now_ms, lease, b""), "a late result changes nothing");
     assert_eq!((world.engine.totals().stale, world.engine.totals().timed_out), (1, 1));
@@ -127,7 +132,12 @@ fn cancelling_ends_a_task_whatever_it_does() {
         assert!(!world.cancel(task), "once");
         assert_eq!(world.ended[&task], [Outcome::Cancelled]);
     }
-    assert!(world.outputs.contains(&Output::Abort { task: running, lease, reason: AbortReason::Cancelled }));
+    assert!(world.outputs.contains(&Output::Abort {
+        task: running,
+        lease,
+        member: MemberNo(0),
+        reason: AbortReason::Cancelled
+    }));
     assert!(!world.engine.handle_completed(0, lease, b""));
     world.advance(2_000);
     assert_eq!(world.started, [running]);

@@ -7,6 +7,7 @@ mod dependencies;
 mod fair;
 mod invariants;
 mod limits;
+mod members;
 mod order;
 mod orders;
 mod recovery;
