@@ -48,7 +48,7 @@ pub use crate::record::{
 pub use crate::record::{
     ChildSpec, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status, TaskRole,
 };
-pub use crate::runtime::{Accepted, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
+pub use crate::runtime::{Accepted, CheckpointOptions, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{
     Bounds, Config as TaskConfig, Dedupe, DedupeMode, DedupeScope, Lease, Member, OnFull, QueueConfig, UnknownKey,
 };

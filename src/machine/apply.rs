@@ -290,7 +290,9 @@ impl Shard {
             let caller = Caller { shard: self.id, run: parent, seq };
             self.post(ShardId::SCHEDULER, lsn, Body::CancelOrder { caller }, effects);
         }
-        self.keep_journal(run);
+        if !self.has_store {
+            self.keep_journal(run);
+        }
         let was_loaded = !matches!(open.code, Code::Absent);
         push(effects, Effect::Ended { run, was_loaded });
     }
@@ -313,10 +315,7 @@ impl Shard {
     }
 
     /// Keeps the newest journals of ended runs within their bound.
-    fn keep_journal(&mut self, run: RunIx) {
-        if self.has_store {
-            return;
-        }
+    pub(super) fn keep_journal(&mut self, run: RunIx) {
         self.ended_journal_bytes += self.run(run).journal.end() as usize;
         self.ended_journals.push_back(run);
         while self.ended_journal_bytes > ENDED_JOURNAL_BYTES_MAX {

@@ -178,6 +178,11 @@ impl Shard {
         saved.is_ended |= is_ended;
     }
 
+    /// A run that is stored as ended stays in memory, its journal as long as newer ones leave room for it.
+    pub fn keep_stored(&mut self, run: RunIx) {
+        self.keep_journal(run);
+    }
+
     /// Whether a run is stored as ended.
     #[must_use]
     pub fn is_stored(&self, run: RunIx) -> bool {

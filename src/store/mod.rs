@@ -29,7 +29,7 @@ mod tests;
 pub use error::StoreError;
 pub use file::{StoreFile, Trouble};
 pub use head::{Head, Stored};
-pub use read::{OpenRun, Page, Place, Query};
+pub use read::{FoundRun, Page, Place, Query};
 pub use tables::{FORMAT, Identity, Store};
 pub use verify::Verified;
 pub use write::{Chunk, RunWrite, Writer};

@@ -41,9 +41,9 @@ pub enum Page {
     Enough,
 }
 
-/// A run that has not ended, or what of it is damaged.
+/// A run, or what of it is damaged.
 #[derive(Debug)]
-pub struct OpenRun {
+pub struct FoundRun {
     /// Its number.
     pub no: RunNo,
     /// What it is.
@@ -123,21 +123,29 @@ impl Store {
     }
 
     /// Every run of a shard that has not ended, in the order of the numbers: its head and its journal, or what is damaged.
-    pub fn open_runs(&self, shard: ShardId, each: &mut dyn FnMut(OpenRun)) -> Result<(), StoreError> {
+    pub fn open_runs(&self, shard: ShardId, each: &mut dyn FnMut(FoundRun)) -> Result<(), StoreError> {
+        self.runs(Table::Open, shard, each)
+    }
+
+    /// The same of those that have.
+    pub fn ended_runs(&self, shard: ShardId, each: &mut dyn FnMut(FoundRun)) -> Result<(), StoreError> {
+        self.runs(Table::Ended, shard, each)
+    }
+
+    fn runs(&self, table: Table, shard: ShardId, each: &mut dyn FnMut(FoundRun)) -> Result<(), StoreError> {
         self.guarded(|| {
             let reading = self.database.begin_read().map_err(fault)?;
             let journals = Self::opened(&reading, Table::Journals)?;
             let (from, to) = (run_key(shard, RunNo(0)), run_key(shard, RunNo(u64::MAX)));
-            for entry in Self::opened(&reading, Table::Open)?.range(&from[..]..=&to[..]).map_err(fault)? {
+            for entry in Self::opened(&reading, table)?.range(&from[..]..=&to[..]).map_err(fault)? {
                 let (key, value) = entry.map_err(fault)?;
-                let Some((_, no)) = run_in(key.value()) else { return Err(damaged("a key of an open run")) };
-                let head =
-                    sealed::open(Table::Open, key.value(), value.value()).and_then(|bytes| stored(shard, no, bytes));
+                let Some((_, no)) = run_in(key.value()) else { return Err(damaged("a key of a run")) };
+                let head = sealed::open(table, key.value(), value.value()).and_then(|bytes| stored(shard, no, bytes));
                 let records = match &head {
                     Ok(head) => journal(&journals, shard, no, head.head().chunks),
                     Err(error) => Err(error.clone()),
                 };
-                each(OpenRun { no, head, journal: records });
+                each(FoundRun { no, head, journal: records });
             }
             Ok(())
         })

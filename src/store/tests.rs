@@ -96,7 +96,7 @@ fn what_a_checkpoint_wrote_is_there_after_a_reopen() {
     let (stored, journal) = store.run(S, RunNo(4)).unwrap().unwrap();
     assert_eq!((stored.head().id, stored.head().end, journal), ("c", Some((DONE, 40)), vec![4; 100]));
     let mut open = Vec::new();
-    let each = &mut |run: OpenRun| open.push((run.no.0, run.head.unwrap().head().chunks, run.journal.unwrap()));
+    let each = &mut |run: FoundRun| open.push((run.no.0, run.head.unwrap().head().chunks, run.journal.unwrap()));
     store.open_runs(S, each).unwrap();
     assert_eq!(open, [(5, 1, vec![5; 100])]);
     assert_eq!(store.verify().unwrap().damages, [""; 0]);

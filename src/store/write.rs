@@ -121,7 +121,8 @@ impl Writer<'_> {
                     self.put(Table::Journals, &chunk_key(shard, no, chunks), part)?;
                     chunks += 1;
                 }
-                for stale in chunks..before {
+                // One more may be there from a commit that was reported as failed and is seen all the same.
+                for stale in chunks..=before {
                     self.take(Table::Journals, &chunk_key(shard, no, stale))?;
                 }
                 chunks
