@@ -57,6 +57,12 @@ impl Group {
     /// group makes none.
     pub fn checkpoint(&self) -> Result<bool, CheckpointError> {
         let Some(keeper) = &self.keeper else { return Ok(false) };
+        let made = self.make_checkpoint(keeper);
+        keeper.note(made.as_ref().err().map(ToString::to_string));
+        made
+    }
+
+    fn make_checkpoint(&self, keeper: &Keeper) -> Result<bool, CheckpointError> {
         let mut slot = keeper.take();
         match self.log_state() {
             LogState::Poisoned(error) => return Err((*error).clone().into()),

@@ -132,6 +132,11 @@ impl Keeper {
         self.saved_bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// What became of the last checkpoint: why it failed, if it did.
+    pub(super) fn note(&self, failed: Option<String>) {
+        *self.failed.lock() = failed;
+    }
+
     /// Whether a checkpoint that is being made is to be given up.
     pub(super) fn is_abandoned(&self) -> bool {
         self.is_abandoned.load(Ordering::Acquire)
@@ -198,7 +203,7 @@ impl Group {
         let spawned = std::thread::Builder::new().name("fusee-store".into()).spawn(move || run(&group, &work));
         match spawned {
             Ok(spawned) => *thread = Some(spawned),
-            Err(error) => *keeper.failed.lock() = Some(format!("their thread could not be started: {error}")),
+            Err(error) => keeper.note(Some(format!("their thread could not be started: {error}"))),
         }
     }
 
@@ -237,15 +242,10 @@ impl Group {
 
     /// One try. `false`: it failed.
     fn try_checkpoint(&self, keeper: &Keeper) -> bool {
-        let made = catch_unwind(AssertUnwindSafe(|| self.checkpoint()));
-        let failed = match made {
-            Ok(Ok(_)) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some("a panic: this is an error of fusee".to_owned()),
-        };
-        let is_made = failed.is_none();
-        *keeper.failed.lock() = failed;
-        is_made
+        catch_unwind(AssertUnwindSafe(|| self.checkpoint().is_ok())).unwrap_or_else(|_| {
+            keeper.note(Some("a panic, which is an error of fusee".into()));
+            false
+        })
     }
 }
 

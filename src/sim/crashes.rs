@@ -166,6 +166,12 @@ impl World {
 
     /// What the checkpointer does, at any time.
     pub(super) fn checkpoint(&mut self) {
+        if self.climate.crash > 0 && self.rng.one_in(6) {
+            // Anywhere in it, also while the log is trimmed; a checkpoint makes a hundred calls or so.
+            let calls = self.rng.below(150) + 1;
+            self.note(|| format!("the checkpoint may die in call {calls}"));
+            self.disk.die_after(Some(calls));
+        }
         let made = self.engine().group().checkpoint();
         self.report.checkpoints += u64::from(matches!(made, Ok(true)));
         self.report.checkpoints_failed += u64::from(made.is_err());

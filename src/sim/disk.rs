@@ -212,6 +212,34 @@ impl SimDisk {
         Some((rotten, rot, place))
     }
 
+    /// What a reader would find in a file.
+    #[cfg(test)]
+    pub(super) fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        let content = self.0.lock().names.get(name).cloned()?;
+        let bytes = content.lock().cache.clone();
+        Some(bytes)
+    }
+
+    /// Puts a file in place, or away, on the device as well.
+    #[cfg(test)]
+    pub(super) fn put(&self, name: &str, bytes: Option<Vec<u8>>) {
+        let mut disk = self.0.lock();
+        match bytes {
+            Some(bytes) => {
+                let content = Content { device: bytes.clone(), cache: bytes, dirty: BTreeSet::new() };
+                disk.names.insert(name.into(), Arc::new(Mutex::new(content)));
+            }
+            None => drop(disk.names.remove(name)),
+        }
+        disk.durable_names = disk.names.clone();
+    }
+
+    /// Names of the files.
+    #[cfg(test)]
+    pub(super) fn names(&self) -> Vec<String> {
+        self.0.lock().names.keys().cloned().collect()
+    }
+
     fn call(&self, call: Call) -> io::Result<()> {
         let mut disk = self.0.lock();
         disk.calls += 1;

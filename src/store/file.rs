@@ -36,7 +36,7 @@ pub enum Trouble {
 pub(super) type TroubleCell = Arc<Mutex<Option<Trouble>>>;
 
 pub(super) struct Backend {
-    file: Box<dyn StoreFile>,
+    file: Arc<dyn StoreFile>,
     trouble: TroubleCell,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Debug for Backend {
 }
 
 impl Backend {
-    pub(super) fn new(file: Box<dyn StoreFile>, trouble: TroubleCell) -> Self {
+    pub(super) fn new(file: Arc<dyn StoreFile>, trouble: TroubleCell) -> Self {
         Backend { file, trouble }
     }
 

@@ -17,6 +17,7 @@ mod error;
 mod file;
 mod head;
 mod keys;
+mod probe;
 mod read;
 mod sealed;
 mod tables;

@@ -3,9 +3,11 @@
 use super::error::{StoreError, fault, guarded};
 use super::file::{Backend, StoreFile, Trouble, TroubleCell};
 use super::keys::{COMMITS, IDENTITY, TABLES, Table};
+use super::probe::Probe;
 use super::sealed;
 use crate::record::{Reader, Writer as Bytes};
 use redb::{Database, ReadableDatabase, TableDefinition};
+use std::sync::Arc;
 
 /// Version of the layout. A newer one is refused untouched.
 pub const FORMAT: u32 = 1;
@@ -37,7 +39,7 @@ pub(super) fn definition(table: Table) -> TableDefinition<'static, &'static [u8]
 impl Store {
     /// Makes a store in an empty file. Durable on return.
     pub fn create(file: Box<dyn StoreFile>, identity: Identity) -> Result<Store, StoreError> {
-        let store = Store::over(file, identity)?;
+        let store = Store::over(file.into(), identity)?;
         store.guarded(|| {
             let mut writing = store.database.begin_write().map_err(fault)?;
             writing.set_quick_repair(true);
@@ -54,24 +56,30 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a store that was made for the log `store`. Walks nothing, also after an unclean end.
+    /// Opens a store that was made for the log `store`. Walks nothing, also after an unclean end. One that is refused is
+    /// left as it was.
     pub fn open(file: Box<dyn StoreFile>, store: &[u8; 16]) -> Result<Store, StoreError> {
+        let file: Arc<dyn StoreFile> = file.into();
         let unknown = Identity { store: *store, shards: 0 };
-        let opened = Store::over(file, unknown)?;
-        let identity = opened.guarded(|| {
-            let reading = opened.database.begin_read().map_err(fault)?;
+        let probe = Probe::of(Arc::clone(&file)).map_err(|error| StoreError::Io { detail: error.to_string() })?;
+        let identity = Store::over(Arc::new(probe), unknown)?.read_identity()?;
+        if identity.store != *store {
+            return Err(StoreError::Foreign { detail: "it was made for another log".into() });
+        }
+        Store::over(file, identity)
+    }
+
+    fn read_identity(&self) -> Result<Identity, StoreError> {
+        self.guarded(|| {
+            let reading = self.database.begin_read().map_err(fault)?;
             let meta = reading.open_table(definition(Table::Meta)).map_err(missing)?;
             let value =
                 meta.get(IDENTITY).map_err(fault)?.ok_or_else(|| damaged("the description of the store is missing"))?;
             decode(sealed::open(Table::Meta, IDENTITY, value.value())?)
-        })?;
-        if identity.store != *store {
-            return Err(StoreError::Foreign { detail: "it was made for another log".into() });
-        }
-        Ok(Store { identity, ..opened })
+        })
     }
 
-    fn over(file: Box<dyn StoreFile>, identity: Identity) -> Result<Store, StoreError> {
+    fn over(file: Arc<dyn StoreFile>, identity: Identity) -> Result<Store, StoreError> {
         let trouble = TroubleCell::default();
         let backend = Backend::new(file, TroubleCell::clone(&trouble));
         let database = judged(&trouble, || {
