@@ -1528,6 +1528,11 @@ export interface Engine extends AsyncDisposable {
   off<E extends keyof EngineEvents>(event: E, listener: (event: EngineEvents[E]) => void): this;
   /** Figures by name. */
   metrics(): Promise<{ readonly [name: string]: number }>;
+  /**
+   * The same, and those of its queues, in the text format of Prometheus (version 0.0.4): answer a scrape with it. Times are in
+   * seconds. What is counted begins anew with each `open`.
+   */
+  metricsText(): Promise<string>;
   /** Whether it works, and what is wrong. */
   health(): Promise<Health>;
   /** Lets the process end while the engine is open. */

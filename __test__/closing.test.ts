@@ -109,6 +109,33 @@ test('health and metrics say how an engine is', async () => {
   expect(metrics['log.durable_lsn']).toBeGreaterThan(0);
 });
 
+test('metrics are told in the text format of Prometheus, families together and in base units', async () => {
+  const queues = { 'a "b"\\c': { concurrency: 3 } };
+  const engine = closing(await engineOf([waits], { queues }));
+  await engine.start(waits);
+  const text: string = await engine.metricsText();
+  expect(text.endsWith('\n')).toBe(true);
+  const families = text.split('# HELP ').slice(1);
+  const kinds = new Map(families.map((family) => [family.split(' ')[0]!, family]));
+  expect(kinds.size).toBe(families.length);
+  for (const [name, family] of kinds) {
+    const [help, type, ...lines] = family.trimEnd().split('\n');
+    expect(help).toMatch(/^fusee_[a-z0-9_]+ [A-Z].*\.$/);
+    expect(type).toMatch(new RegExp(`^# TYPE ${name} ${name.endsWith('_total') ? 'counter' : 'gauge'}$`));
+    expect(lines.length).toBeGreaterThan(0);
+    for (const line of lines) {
+      expect(line.slice(0, name.length + 1)).toMatch(/[ {]$/);
+      expect(Number(line.slice(line.lastIndexOf(' ')))).not.toBeNaN();
+    }
+  }
+  const figures = Object.keys(await engine.metrics());
+  const told = [...kinds.keys()].filter((name) => !name.startsWith('fusee_queue_'));
+  expect(told).toHaveLength(new Set(figures.map((name) => name.replace(/^shard\.\d+\./, ''))).size);
+  expect(kinds.get('fusee_open_runs')).toMatch(/^fusee_open_runs\{shard="0"\} 1$/m);
+  expect(kinds.get('fusee_queue_concurrency')).toContain('{queue="a \\"b\\"\\\\c"} 3\n');
+  expect(kinds.get('fusee_log_flush_average_seconds')).toBeDefined();
+});
+
 test('await using closes an engine', async () => {
   const engine: any = await open(':memory:', { workflows: [waits], logger: quietLogger().logger } as any);
   await engine[Symbol.asyncDispose]();

@@ -11,7 +11,7 @@ const fixtures = resolve(__dirname, 'fixtures/threads');
 async function run(body: string): Promise<any> {
   const ended = await runScript(`
     const flows = require(${JSON.stringify(join(fixtures, 'flows.cjs'))});
-    const { where, gate, deadly, about, caller, parent, spin, stuck, nap, go, status } = flows;
+    const { where, gate, deadly, fatal, about, caller, parent, spin, stuck, nap, go, status } = flows;
     const fixture = (name) => ${JSON.stringify(fixtures)} + '/' + name;
     const module = fixture('flows.cjs');
     const lives = new SharedArrayBuffer(4);
@@ -237,6 +237,28 @@ test.each(['exit', 'throw', 'memory'])(
     expect(told.health).toBe('ok');
   },
 );
+
+test('a run whose code ends its thread each time is set aside, and no other thread ends by it (LAW-11)', async () => {
+  const told = await run(`
+    const engine = await open(dir, workers(2));
+    const lost = [];
+    engine.on('workerLost', (event) => lost.push([event.worker, event.exitCode]));
+    const setAside = new Promise((resolve) => engine.on('stuck', resolve));
+    const handle = await engine.start(fatal, undefined, { id: 'fatal' });
+    const event = await setAside;
+    const others = await Promise.all(ids(6).map((id) => engine.execute(where, id, { id })));
+    const explained = await engine.explain('fatal');
+    await handle.terminate('mended nowhere');
+    const described = await handle.describe();
+    await engine.close();
+    print({ lost, message: event.error.message, inputs: others.map((other) => other.input), explained, status: described.status });
+  `);
+  expect(told.lost).toEqual(Array.from({ length: 3 }, () => [told.lost[0][0], 4]));
+  expect(told.message).toContain('its code ended 3 threads in a row');
+  expect(told.inputs).toEqual(Array.from({ length: 6 }, (_, n) => `id${n}`));
+  expect(told.explained.reason).toBe('stuck');
+  expect(told.status).toBe('terminated');
+});
 
 test('a blocked worker is reported with its run, and starts and signals to it are acknowledged (LAW-11)', async () => {
   const told = await run(`

@@ -1,7 +1,10 @@
 // LAW-4: a turn begins in the same tick only if nobody else has a tick waiting, with async hooks on and off.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { resolve } from 'node:path';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { buildSync } from 'esbuild';
 import { TickWatch } from '../js/worker/tick-watch.js';
 import { runScript } from './support/scripts';
 
@@ -52,9 +55,17 @@ describe('with an AsyncLocalStorage in use', () => {
 });
 
 test('hooks that come and go are found out, and every tick is noticed meanwhile', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'fusee-watch-'));
+  const built = join(folder, 'tick-watch.cjs');
+  buildSync({
+    entryPoints: [resolve(__dirname, '../js/worker/tick-watch.ts')],
+    outfile: built,
+    bundle: true,
+    platform: 'node',
+  });
   const { out, err } = await runScript(`
     const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks');
-    const { TickWatch } = require(${JSON.stringify(resolve(__dirname, '../dist/worker/tick-watch.js'))});
+    const { TickWatch } = require(${JSON.stringify(built)});
     const others = new AsyncLocalStorage();
     const watch = new TickWatch();
     const look = (work) => { watch.begin(); work(); return watch.isUndisturbed; };
@@ -74,7 +85,7 @@ test('hooks that come and go are found out, and every tick is noticed meanwhile'
     const before = new AsyncResource('x').asyncId();
     promises();
     console.log(new AsyncResource('x').asyncId() - before < 10);
-  `);
+  `).finally(() => rmSync(folder, { recursive: true }));
   expect(err).toBe('');
   expect(out).toBe('true 0\nfalse true 0\ntrue\n');
 });

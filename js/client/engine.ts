@@ -7,6 +7,7 @@ import { toMs, toTimeMs } from '../duration.js';
 import { knownOptions, oneLine } from '../options.js';
 import { EngineCore, type CoreSettings } from './core.js';
 import { WorkflowHandle } from './handle.js';
+import { metricsOf, metricsText } from './metrics.js';
 import { patienceOf, waitFor, type ResultOptions } from './patience.js';
 import { readResult } from './results.js';
 import { readExplanation, readRow, rowsOf, statusCode, STATUS_NAMES, type Explanation, type RunRow } from './rows.js';
@@ -220,9 +221,14 @@ export class Engine {
   metrics(): Promise<{ readonly [name: string]: number }> {
     return promised(() => {
       this.core.check();
-      const rows = rowsOf(this.core.native.metrics()).map((row) => row.split('\u001f') as [string, string]);
-      return Object.fromEntries(rows.map(([name, value]) => [name, Number(value)]));
+      return metricsOf(this.core);
     });
+  }
+
+  /** The same, and those of its queues, in the text format of Prometheus. */
+  async metricsText(): Promise<string> {
+    this.core.check();
+    return metricsText(this.core);
   }
 
   /** Whether it works, and what is wrong. */

@@ -4,7 +4,7 @@
  */
 import { syncBuiltinESMExports } from 'node:module';
 import { inspect } from 'node:util';
-import threads from 'node:worker_threads';
+import threads, { type MessagePort } from 'node:worker_threads';
 import { encodeFailure } from '../codec.js';
 import { WorkerEngine } from '../client/worker-engine.js';
 import type { Logger } from '../worker/host.js';
@@ -14,59 +14,69 @@ import { becomeThreadOfGroup, type Boot, type FromWorker, type ThreadOfGroup, ty
 import type { TaskDefinition } from '../scheduler/definition.js';
 import { fingerprints, loadDefinitions } from './module.js';
 
-const { fusee, workerData } = threads.workerData as Boot;
-const { port, module: moduleUrl, part } = fusee;
-const thread: ThreadOfGroup = { part, engine: undefined };
+/** Runs the worker that this thread is. */
+export function bootstrap(): void {
+  const { fusee, workerData } = threads.workerData as Boot;
+  // The application reads its own, as in a worker that it had made itself.
+  (threads as { workerData: unknown }).workerData = workerData;
+  syncBuiltinESMExports();
+  const thread: ThreadOfGroup = { part: fusee.part, engine: undefined };
+  becomeThreadOfGroup(thread);
+  const { port } = fusee;
+  load(thread, port, fusee.module).catch((error: unknown) => fail(port, error));
+}
 
-// The application reads its own, as in a worker that it had made itself.
-(threads as { workerData: unknown }).workerData = workerData;
-syncBuiltinESMExports();
-becomeThreadOfGroup(thread);
-
-function tell(message: FromWorker): void {
+function tell(port: MessagePort, message: FromWorker): void {
   port.postMessage(message);
 }
 
+function fail(port: MessagePort, error: unknown): void {
+  tell(port, { kind: 'failed', error: encodeFailure(error) });
+}
+
 /** Lines go where the opener's go. */
-function loggerOf(): Logger {
+function loggerOf(port: MessagePort): Logger {
   const write = (level: keyof Logger) => (message: string, fields?: object) => {
     try {
-      tell({ kind: 'log', level, message, fields });
+      tell(port, { kind: 'log', level, message, fields });
     } catch {
       // What cannot be copied between threads is told as a text.
-      tell({ kind: 'log', level, message, fields: { text: inspect(fields) } });
+      tell(port, { kind: 'log', level, message, fields: { text: inspect(fields) } });
     }
   };
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-function serve(definitions: ReadonlyMap<string, WorkflowCode>, tasks: ReadonlyMap<string, TaskDefinition>): void {
+async function load(thread: ThreadOfGroup, port: MessagePort, moduleUrl: string): Promise<void> {
+  const found = await loadDefinitions(moduleUrl);
+  serve(thread, port, readDefinitions(found.workflows), found.tasks);
+  tell(port, { kind: 'loaded', definitions: fingerprints(found) });
+}
+
+function serve(
+  thread: ThreadOfGroup,
+  port: MessagePort,
+  definitions: ReadonlyMap<string, WorkflowCode>,
+  tasks: ReadonlyMap<string, TaskDefinition>,
+): void {
   let engine: WorkerEngine | undefined;
   const handle = async (message: ToWorker): Promise<void> => {
     switch (message.kind) {
       case 'join':
-        engine = new WorkerEngine(message.settings, definitions, tasks, loggerOf(), (stuck, unregistered) =>
-          tell({ kind: 'caughtUp', stuck, unregistered }),
+        engine = new WorkerEngine(message.settings, definitions, tasks, loggerOf(port), (stuck, unregistered) =>
+          tell(port, { kind: 'caughtUp', stuck, unregistered }),
         );
         thread.engine = engine;
-        tell({ kind: 'joined', incarnation: engine.incarnation });
+        tell(port, { kind: 'joined', incarnation: engine.incarnation });
         break;
       case 'close':
         await engine?.leave(message.graceMs);
-        tell({ kind: 'closed' });
+        tell(port, { kind: 'closed' });
         port.close();
         break;
     }
   };
   port.on('message', (message: ToWorker) => {
-    handle(message).catch((error: unknown) => tell({ kind: 'failed', error: encodeFailure(error) }));
+    handle(message).catch((error: unknown) => fail(port, error));
   });
 }
-
-async function load(): Promise<void> {
-  const found = await loadDefinitions(moduleUrl);
-  serve(readDefinitions(found.workflows), found.tasks);
-  tell({ kind: 'loaded', definitions: fingerprints(found) });
-}
-
-load().catch((error: unknown) => tell({ kind: 'failed', error: encodeFailure(error) }));

@@ -34,8 +34,8 @@ function isPlatform(place: string): boolean {
   return place.startsWith('node:') || place.startsWith('internal/');
 }
 
-/** The folder above this one: `…/js/` in a checkout, `…/dist/` as published. */
+/** The folder of all that is ours: `…/js/`, of the sources, which is above this one, or `…/dist/`, of the one file. */
 function folderOfPackage(): string | undefined {
   const own = framesOf(new Error('where'))[0];
-  return own === undefined ? undefined : /^(?:file:\/\/)?(.*[\\/])workflow[\\/][^\\/]*$/.exec(own)?.[1];
+  return own === undefined ? undefined : /^(?:file:\/\/)?(.*?[\\/])(?:workflow[\\/])?[^\\/]*$/.exec(own)?.[1];
 }

@@ -143,7 +143,7 @@ impl Shard {
         });
         if let Some(index) = buffered {
             open.delivered = open.buffered.remove(index).expect("the index was just found");
-            open.untaken -= 1;
+            open.take_signal();
             return Ok(true);
         }
         self.insert(run, seq, Op::Wait { name: name.into(), due_ms });

@@ -496,6 +496,7 @@ impl Shard {
             paused: std::mem::take(&mut open.paused),
             patches: std::mem::take(&mut open.patches),
             untaken: open.untaken,
+            threads_lost: open.threads_lost,
             is_cancelled: open.is_cancelled,
             is_held: open.is_held,
             // Bodies of the life before may still run somewhere.

@@ -99,7 +99,11 @@ impl Journal {
 
     /// All entries with their positions.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (u32, Numbered<'_>)> {
-        let mut position = 0;
+        self.entries_from(0)
+    }
+
+    /// Those from a position on.
+    pub(crate) fn entries_from(&self, mut position: u32) -> impl Iterator<Item = (u32, Numbered<'_>)> {
         std::iter::from_fn(move || {
             (position < self.end()).then(|| {
                 let (entry, next) = self.read(position);

@@ -84,6 +84,8 @@ impl Shard {
         for run in runs {
             if let Some(open) = self.open_mut(run) {
                 open.is_recovered = !clean;
+                // How many of them its code has taken will be known when it is back.
+                open.untaken = 0;
                 if !open.is_held {
                     effects.push(Effect::Load(run));
                 }

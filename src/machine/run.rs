@@ -68,13 +68,16 @@ pub(crate) struct OpenRun {
     pub(crate) replay: Option<Box<Replay>>,
     /// The process that ran its bodies is gone, and not by a clean close.
     pub(crate) is_recovered: bool,
+    /// Threads that ended in a turn of its code since that came to the end of what was recorded.
+    pub(crate) threads_lost: u8,
     /// Somebody has paused the run, by the records alone.
     pub(crate) is_held: bool,
     /// The code was told of a cancel, or will be.
     pub(crate) is_cancelled: bool,
     /// Positions of signals that the walk has passed and nobody has taken.
     pub(crate) buffered: VecDeque<u32>,
-    /// Recorded signals that nobody has taken, those before the walk included.
+    /// Recorded signals that nobody has taken, those before the walk included. Until the code is back after a restart and
+    /// its replay is through, no more than there are: those that came since.
     pub(crate) untaken: usize,
     /// Steps that wait for somebody to resume the run, by the records alone: the code need not be in memory.
     pub(crate) paused: BTreeSet<Seq>,
@@ -151,6 +154,13 @@ impl Run {
 impl OpenRun {
     pub(crate) fn is_replaying(&self) -> bool {
         self.replay.is_some()
+    }
+
+    /// The code takes one of the signals that wait; what it takes in a replay is counted at the end of that.
+    pub(crate) fn take_signal(&mut self) {
+        if !self.is_replaying() {
+            self.untaken -= 1;
+        }
     }
 
     /// It may ask for something, or end.

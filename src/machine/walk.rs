@@ -63,11 +63,9 @@ impl Shard {
         let first_end = target.journal.read(0).1;
         let end = target.journal.end();
         let is_recovered = target.open()?.is_recovered;
-        let mut untaken = 0;
         let replay = (is_recovered || end > first_end).then(|| {
             let mut recorded = Vec::new();
             for (position, entry) in target.journal.entries() {
-                untaken += usize::from(matches!(entry.record, Record::Signal { .. }));
                 if let Some((seq, _)) = Operation::of(&entry.record) {
                     let index = seq.0 as usize - 1;
                     if recorded.len() <= index {
@@ -83,7 +81,6 @@ impl Shard {
         let open = target.open_mut()?;
         let is_replay = replay.is_some();
         open.replay = replay;
-        open.untaken = untaken;
         open.code = Code::Idle;
         Some(is_replay)
     }
@@ -245,7 +242,9 @@ impl Shard {
             self.settle_cancel(run);
         } else if seq != Seq(0) && kind != DeliveryKind::UpdateAccepted {
             let open = self.open_mut(run).expect("only open runs are walked");
-            open.untaken -= usize::from(kind == DeliveryKind::SignalTaken);
+            if kind == DeliveryKind::SignalTaken {
+                open.take_signal();
+            }
             open.shielded.remove(&seq);
             if let Some(op) = open.ops.remove(seq)
                 && op.due_ms().is_some()
@@ -283,12 +282,23 @@ impl Shard {
                 return false;
             }
         }
+        self.open_mut(run).expect("only open runs are walked").threads_lost = 0;
+        self.count_untaken(run);
         let pending: Vec<Seq> =
             self.run(run).open().into_iter().flat_map(|open| open.ops.iter()).map(|op| op.0).collect();
         for seq in pending {
             self.arm(work, run, seq);
         }
         true
+    }
+
+    /// The replay has shown which of the recorded signals the code takes.
+    fn count_untaken(&mut self, run: RunIx) {
+        let target = &mut self.runs[run.0 as usize];
+        let super::run::RunState::Open(open) = &mut target.state else { return };
+        let ahead = target.journal.entries_from(open.cursor);
+        open.untaken =
+            open.buffered.len() + ahead.filter(|(_, entry)| matches!(entry.record, Record::Signal { .. })).count();
     }
 
     /// Sets going what a replay left open.

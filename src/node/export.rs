@@ -155,7 +155,12 @@ fn add_function(env: &Env, object: &mut Object<'_>, name: &str, verb: Box<Verb>)
             return Err(napi::Error::from_reason(format!("the function \"{name}\" could not be made")));
         }
         let no_reference = std::ptr::null_mut();
-        sys::napi_add_finalizer(env.raw(), function, verb.cast(), Some(free), no_reference, no_reference.cast());
+        let status =
+            sys::napi_add_finalizer(env.raw(), function, verb.cast(), Some(free), no_reference, no_reference.cast());
+        if status != sys::Status::napi_ok {
+            // Somebody may call the function, so the verb is not freed.
+            return Err(napi::Error::from_reason(format!("the function \"{name}\" could not be made")));
+        }
         Unknown::from_raw_unchecked(env.raw(), function)
     };
     object.set_named_property(name, function)

@@ -135,6 +135,9 @@ impl Group {
         if !self.places.leave(right) {
             return false;
         }
+        if let Some((shard, run)) = self.entered_by(right.place) {
+            self.visit(shard, |cell, work| cell.shard.lose_thread_in(work, run));
+        }
         for shard in 0..self.shard_count() {
             self.visit(ShardId(shard), |cell, work| {
                 if cell.holder == right {

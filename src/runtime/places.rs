@@ -5,7 +5,8 @@
 
 use super::cell::Token;
 use super::watchdog::Watchdog;
-use crate::record::Lsn;
+use crate::machine::RunIx;
+use crate::record::{Lsn, ShardId};
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
@@ -79,13 +80,29 @@ pub(super) struct Participant {
 
 /// Signs of life, written by one thread and read by the watchdog.
 #[repr(align(128))]
-#[derive(Default)]
 pub(super) struct Pulse {
     pub(super) beats: AtomicU64,
-    /// The run whose code or body it entered last: shard, and index in it.
-    pub(super) entered: AtomicU64,
+    /// The run whose code or body it entered last since it has worked: shard, and index in it.
+    entered: AtomicU64,
     /// The watchdog has found it blocked.
     pub(super) is_blocked: AtomicBool,
+}
+
+/// What `entered` is while no run was entered.
+const NO_RUN: u64 = u64::MAX;
+
+impl Pulse {
+    /// It is about to run code of a run, or a body of it.
+    pub(super) fn enter(&self, shard: ShardId, run: RunIx) {
+        self.entered.store(u64::from(shard.0) << 32 | u64::from(run.0), Ordering::Relaxed);
+        self.beats.store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// The run whose code or body it entered last, unless it sleeps or has done so since.
+    pub(super) fn entered(&self) -> Option<(ShardId, RunIx)> {
+        let entered = self.entered.load(Ordering::Relaxed);
+        (entered != NO_RUN).then_some((ShardId((entered >> 32) as u16), RunIx(entered as u32)))
+    }
 }
 
 /// All participants.
@@ -103,7 +120,11 @@ impl Places {
             wants: AtomicU64::new(u64::MAX),
             incarnation: AtomicU32::new(0),
             notify: RwLock::new(None),
-            pulse: Pulse::default(),
+            pulse: Pulse {
+                beats: AtomicU64::new(0),
+                entered: AtomicU64::new(NO_RUN),
+                is_blocked: AtomicBool::new(false),
+            },
         };
         let list = std::iter::repeat_with(participant).take(count).collect();
         Places { list, lives: AtomicU32::new(0), watchdog }
@@ -128,7 +149,7 @@ impl Places {
         *slot = Some(notify);
         participant.sleeper.store(0, Ordering::Release);
         participant.pulse.is_blocked.store(false, Ordering::Release);
-        participant.pulse.entered.store(u64::MAX, Ordering::Release);
+        participant.pulse.entered.store(NO_RUN, Ordering::Release);
         participant.pulse.beats.fetch_add(1, Ordering::AcqRel);
         participant.incarnation.store(incarnation, Ordering::Release);
         Some(Right { place, incarnation })
@@ -181,6 +202,7 @@ impl Places {
             return false;
         }
         participant.wants.store(u64::MAX, Ordering::SeqCst);
+        participant.pulse.entered.store(NO_RUN, Ordering::Relaxed);
         participant.sleeper.store(right.incarnation, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         true

@@ -109,7 +109,7 @@ pub struct TaskCell {
     /// Messages to shards that have no receipt.
     pub(super) outbox: Outbox,
     /// Messages of shards whose receipts wait for the disk: sender and number.
-    pub(super) receipts: Held<(ShardId, u64)>,
+    pub(crate) receipts: Held<(ShardId, u64)>,
     /// The newest record of the scheduler.
     last: Lsn,
     /// The oldest one that there is: its state comes back from all of its records.
@@ -207,9 +207,12 @@ impl Tasks {
         let mut cell = self.cell.lock();
         let result = act(&mut cell, &mut work);
         cell.commit(&mut work);
+        // Receipts are anybody's: the opener is woken for them.
+        let mut receipt = cell.receipts.first();
         for (post, mail) in self.posts.iter().zip(&cell.mail) {
             post.is_ready.store(!mail.ready.is_empty(), Ordering::SeqCst);
-            post.wanted.store(mail.held.first().map_or(u64::MAX, |lsn| lsn.0), Ordering::SeqCst);
+            let wanted = mail.held.first().into_iter().chain(receipt.take()).min();
+            post.wanted.store(wanted.map_or(u64::MAX, |lsn| lsn.0), Ordering::SeqCst);
         }
         self.last.store(cell.last.0, Ordering::Release);
         self.due_ms.store(cell.engine.next_wake_ms().unwrap_or(i64::MAX), Ordering::Release);

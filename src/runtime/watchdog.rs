@@ -28,7 +28,7 @@ pub struct Blocked {
     pub is_blocked: bool,
     /// How long it has given no sign of life.
     pub silent: Duration,
-    /// Id, run id and type of the run whose code or body it entered last.
+    /// Id, run id and type of the run whose code or body it entered last, if it has entered one since it slept.
     pub entered: Option<(String, String, String)>,
 }
 
@@ -189,9 +189,13 @@ impl Group {
         if !self.is_present(right) {
             return;
         }
-        let pulse = self.places.pulse(right.place);
-        pulse.entered.store(u64::from(shard.0) << 32 | u64::from(run.0), Ordering::Relaxed);
-        pulse.beats.store(pulse.beats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.places.pulse(right.place).enter(shard, run);
+    }
+
+    /// The run whose code or body a part entered last, unless it has slept since.
+    pub(super) fn entered_by(&self, place: Place) -> Option<(ShardId, RunIx)> {
+        // Runs that are replayed for a query alone are in none of the shards.
+        self.places.pulse(place).entered().filter(|(shard, _)| shard.0 < self.shard_count())
     }
 
     /// Somebody works, or is believed to be blocked and has to be looked at again.
@@ -228,7 +232,7 @@ impl Group {
         if !seen.is_blocked {
             seen.is_blocked = true;
             pulse.is_blocked.store(true, Ordering::Release);
-            let entered = self.name_of(pulse.entered.load(Ordering::Relaxed));
+            let entered = self.entered_by(place).and_then(|(shard, run)| self.name_of(shard, run));
             self.parts.watchdog.report(Blocked { part, incarnation, is_blocked: true, silent, entered });
             self.places.wake(Place::OPENER);
         }
@@ -248,11 +252,7 @@ impl Group {
         }
     }
 
-    fn name_of(&self, entered: u64) -> Option<(String, String, String)> {
-        let (shard, run) = (ShardId((entered >> 32) as u16), RunIx(entered as u32));
-        if entered == u64::MAX || shard.0 >= self.shard_count() {
-            return None;
-        }
+    fn name_of(&self, shard: ShardId, run: RunIx) -> Option<(String, String, String)> {
         self.with(shard, |cell, _| {
             let view = (run.0 < cell.shard.run_count()).then(|| cell.shard.view(run))?;
             Some((view.id.to_owned(), run_id(shard, view.no), view.kind.to_owned()))

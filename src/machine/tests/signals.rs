@@ -81,9 +81,35 @@ fn signals_that_nobody_takes_are_bounded_whether_the_code_is_there_or_not() {
         assert_eq!(taken, 10_000);
         assert!(matches!(world.signal("a", "x", "1"), Err(Refusal::Busy(_))));
         world.crash(run);
-        assert!(matches!(world.signal("a", "x", "1"), Err(Refusal::Busy(_))));
+        world.rests(run);
+        assert!(matches!(world.signal("a", "x", "1"), Err(Refusal::Busy(_))), "the replay has counted them");
+        world.crash(run);
         world.wait(run, "x", None).unwrap();
         world.next(run);
+        world.rests(run);
         assert_eq!(world.signal("a", "x", "1"), Ok(()), "one was taken");
+        assert!(matches!(world.signal("a", "x", "1"), Err(Refusal::Busy(_))));
     }
+}
+
+#[test]
+fn signals_that_were_taken_before_a_crash_do_not_count_as_waiting() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    for _ in 0..10_000 {
+        world.wait(run, "x", None).unwrap();
+        world.signal("a", "x", "1").unwrap();
+        world.next(run);
+    }
+    world.reopen(false);
+    world.signal("a", "x", "1").expect("its code is not there: how many wait is not known");
+    world.load(run);
+    world.signal("a", "x", "1").expect("the replay has not come to them");
+    world.next(run);
+    for _ in 0..10_000 {
+        world.wait(run, "x", None).unwrap();
+        world.next(run);
+    }
+    world.rests(run);
+    world.signal("a", "x", "1").expect("three wait");
 }

@@ -1,0 +1,43 @@
+'use strict';
+// Builds `dist/` from `js/`: the whole SDK in one file, since a process that loads eighty small ones spends three times as
+// long on it, and so does each worker thread; and beside it an entry for each name by which it is loaded.
+
+const fs = require('node:fs');
+const path = require('node:path');
+const esbuild = require('esbuild');
+
+const root = path.resolve(__dirname, '..');
+const dist = path.join(root, 'dist');
+const whole = path.join(dist, 'fusee.js');
+
+main();
+
+function main() {
+  fs.rmSync(dist, { recursive: true, force: true });
+  esbuild.buildSync({
+    absWorkingDir: root,
+    entryPoints: ['js/whole.ts'],
+    outfile: whole,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'cjs',
+    packages: 'external',
+    sourcemap: true,
+    logLevel: 'warning',
+  });
+  const { index, testing } = require(whole);
+  write('index', exportsOf(index, 'index'));
+  write('testing', exportsOf(testing, 'testing'));
+  write('bootstrap', `require('./fusee.js').bootstrap();\n`);
+}
+
+/** An entry whose names `import` finds without running it. */
+function exportsOf(namespace, name) {
+  const names = Object.keys(namespace);
+  return `module.exports = require('./fusee.js').${name};\n0 && (module.exports = { ${names.join(', ')} });\n`;
+}
+
+function write(name, text) {
+  fs.writeFileSync(path.join(dist, `${name}.js`), `'use strict';\n${text}`);
+}

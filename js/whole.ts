@@ -1,0 +1,6 @@
+/**
+ * All entries of the package, as they are built into one file by js/build-js.cjs.
+ */
+export * as index from './index.js';
+export * as testing from './testing.js';
+export { bootstrap } from './threads/bootstrap.js';
