@@ -123,10 +123,12 @@ export interface WorkflowOptions<Input = any, Parsed = Input> {
   timeout?: Duration;
   /**
    * What becomes of a run whose records its code does not fit, or that breaks the rule of awaiting `ctx` only. `'stuck'`: it
-   * waits until the code is mended, and is tried again by `handle.resume()` and at each `open`. `'fail'`: it fails with a
+   * waits until the code is mended, and is tried again by `handle.resume()` and at each `open`. `'retry'`: the same, and it is tried
+   * again by itself, from its first record, after 1 s, 2 s, 4 s and so on, at most 1 min: for code that breaks the rule only now
+   * and then. Nothing is recorded about it. `'fail'`: it fails with a
    * {@link DeterminismError}; nothing is undone. Default `'stuck'`.
    */
-  onMismatch?: 'stuck' | 'fail';
+  onMismatch?: 'stuck' | 'retry' | 'fail';
 }
 
 /**
@@ -798,6 +800,34 @@ export interface UpdateOptions extends AuditOptions, ResultOptions {
   id?: string;
 }
 
+/** Options of {@link WorkflowHandle.fork}. */
+export interface ForkOptions extends AuditOptions {
+  /** The first step that is not taken over: its name (its first call), or the `seq` of an operation in the history. */
+  toStep: string | number;
+  /** Id of the new run. Default: a random one. */
+  id?: string;
+  /** Version of the code. Default: the run's. */
+  version?: number;
+}
+
+/** Options of {@link WorkflowHandle.reset}. */
+export interface ResetOptions extends AuditOptions {
+  /** The first step that is not taken over: its name (its first call), or the `seq` of an operation in the history. */
+  toStep: string | number;
+  /** Signals that came after it come again. Default `true`. */
+  reapplySignals?: boolean;
+  /** Version of the code. Default: the run's. */
+  version?: number;
+  /** Steps from there on get other idempotency keys than in the first run. Default `false`. */
+  freshKeys?: boolean;
+}
+
+/** Options of {@link WorkflowHandle.retry}. */
+export interface RetryOptions extends AuditOptions {
+  /** Version of the code. Default: the run's. */
+  version?: number;
+}
+
 /**
  * A workflow. A handle is no promise: await `result()`. One that `start` gave, or that was made with a `runId`, stays with
  * its run and those that continue it (`describe` and `history` are of that one run); one from `engine.handle` without
@@ -849,10 +879,47 @@ export interface WorkflowHandle<Output = unknown> {
    * @throws {@link RunNotFoundError} if it has ended
    */
   wake(options?: AuditOptions): Promise<void>;
+  /**
+   * The id goes on as a new run, which begins with the records before a step; a run that has not ended ends as `terminated`.
+   * Idempotency keys, awakeables' tokens and chance stay, unless `freshKeys`. Open children, tasks and timers from before the
+   * step go on; what the step or anything after it opened is cancelled (children by `onParentClose`). Whoever waits for the
+   * result waits for that of the new run. Its time limit begins anew. Resolved: that is durable.
+   * @returns a handle of the new run. Handles of a run that had ended stay with that one
+   * @throws {@link RunNotFoundError} if there is no such run, or its history is not kept any more; `TypeError` if it has not
+   *   come to the step, or what comes before it is larger than `payloadBytesMax`
+   */
+  reset(options: ResetOptions): Promise<WorkflowHandle<Output>>;
+  /**
+   * Starts another run under another id with the records before a step; this one goes on. Steps from there on have keys of their
+   * own. It waits for the children that this one waits for without owning them; tasks without a result are enqueued again.
+   * @throws as `reset`, and {@link WorkflowAlreadyStartedError} if the id has been used
+   */
+  fork(options: ForkOptions): Promise<WorkflowHandle<Output>>;
+  /**
+   * A run that has failed goes on, as a new run under its id, from the step, child or task whose error it failed with; if it was an
+   * error of its own code, from where it was: mend the code first. Idempotency keys stay.
+   * @throws as `reset`; `TypeError` if it has not failed, or has compensated steps
+   */
+  retry(options?: RetryOptions): Promise<WorkflowHandle<Output>>;
   /** What is known about the run. */
   describe(): Promise<RunRow>;
   /** The records of the run, in order, up to the last durable one. */
   history(): AsyncIterableIterator<HistoryRecord>;
+  /**
+   * The records of the run, up to the last durable one, as the bytes of a file (`.fjnl`): for `replay` and `check` of
+   * `fusee/testing`, and for `fusee check`. Everything in it is as it was recorded, inputs and results too.
+   * @throws {@link RunNotFoundError} if there is no such run, or its records are not kept any more
+   */
+  export(options?: ExportOptions): Promise<Uint8Array>;
+}
+
+/** Options of `export`. */
+export interface ExportOptions {
+  /**
+   * The first step that is left out, with everything that was recorded after it: its name (its first call), or its number
+   * in the history. Default: none.
+   */
+  toStep?: string | number;
 }
 
 /** Where a task is, or how it ended. */
@@ -1079,14 +1146,44 @@ export type TaskExplanation =
   | { readonly reason: 'queue'; readonly queue: string; readonly behind: number; readonly queuePaused: boolean }
   | { readonly reason: 'limit'; readonly limit: string; readonly key: string | undefined; readonly short: number };
 
+/** What a record of a run says. */
+export type HistoryKind =
+  | 'started'
+  | 'stepCompleted'
+  | 'stepFailed'
+  | 'stepAttemptFailed'
+  | 'stepStarted'
+  | 'stepHeartbeat'
+  | 'timerSet'
+  | 'timerFired'
+  | 'waitSet'
+  | 'conditionSet'
+  | 'signalReceived'
+  | 'signalSent'
+  | 'childStarted'
+  | 'childEnded'
+  | 'cancelSent'
+  | 'cancelRequested'
+  | 'watchSet'
+  | 'watched'
+  | 'taskEnqueued'
+  | 'updateAccepted'
+  | 'updateCompleted'
+  | 'updateFailed'
+  | 'patched'
+  | 'branched'
+  | 'paused'
+  | 'resumed'
+  | 'ended';
+
 /** One record of a run. */
 export interface HistoryRecord {
   /** Its number in the log; rises over all runs. */
   readonly lsn: string;
   /** When it was recorded, where that is kept. */
   readonly time: Date | undefined;
-  /** What happened, e.g. `stepCompleted`. */
-  readonly kind: string;
+  /** What happened. */
+  readonly kind: HistoryKind;
   /** Number of the operation in the run. */
   readonly seq: number | undefined;
   /** Name of the step, signal, child … */
@@ -1326,6 +1423,16 @@ export interface StuckReport {
    * (`dev: true`), and for calls out of turn. Where the code was when it recorded the operation is in no record.
    */
   readonly place: string | undefined;
+  /** Of a replay: the record at which code and records part, if there is one. */
+  readonly recordedAt?: RecordPlace | undefined;
+}
+
+/** Where a record is. */
+export interface RecordPlace {
+  /** Its place among the records of the run, from 1. */
+  readonly record: number;
+  /** Its number in the log. */
+  readonly lsn: string;
 }
 
 /** Why a run is not running. `paused` without a step: by `handle.pause()`. `outside`: it awaits something that does not come from `ctx`. */
@@ -1589,6 +1696,7 @@ export type AnyFuseeError =
   | QueueFullError
   | ReservationError
   | BusyError
+  | JournalFileError
   | JournalLimitError
   | StorageError
   | StorageFullError
@@ -1803,6 +1911,17 @@ export declare class BusyError extends FuseeError {
   readonly code: 'BUSY';
   readonly name: 'BusyError';
   static is(error: unknown): error is BusyError;
+}
+
+/** The bytes of an exported run cannot be read: damaged, cut off, of a newer version, or something else altogether. */
+export declare class JournalFileError extends FuseeError {
+  readonly code: 'JOURNAL_FILE';
+  readonly name: 'JournalFileError';
+  /** The file, or what else the bytes were said to come from. */
+  readonly source: string | undefined;
+  /** First byte of what is wrong. */
+  readonly offset: number;
+  static is(error: unknown): error is JournalFileError;
 }
 
 /**

@@ -17,6 +17,7 @@ import type {
   OpenOptions,
   OutputOf,
   Signal,
+  StuckReport,
   Time,
 } from './index.js';
 
@@ -107,5 +108,82 @@ export function crashEverywhere<W extends AnyWorkflow>(
   },
   check: { readonly expect: (outcome: Outcome<OutputOf<W>>) => MaybePromise<void> },
 ): Promise<{ readonly crashes: number }>;
+
+/** Options of {@link replay}. */
+export interface ReplayOptions {
+  /** Replays only what was recorded before this step: its name (its first call), or its number in the history. */
+  toStep?: string | number;
+  /** Further workflows that the workflow starts. */
+  workflows?: readonly AnyWorkflow[];
+  /** Tasks that the workflow asks for. */
+  tasks?: readonly AnyTask[];
+  /** What messages call the bytes: the name of their file. */
+  source?: string;
+}
+
+/**
+ * Calls the present code with the records of an exported run, as after a crash: it gets the recorded results and comes to
+ * where the run was. No step runs, no time passes, nothing is recorded. The code runs on this thread, so that breakpoints
+ * stop in it.
+ * @param journal what `handle.export()` gave
+ * @returns how the run ended; `open` if neither its records nor the code say so
+ * @throws {@link DeterminismError} where code and records part, with both places; {@link JournalFileError} for bytes that
+ * are no exported run
+ */
+export function replay<W extends AnyWorkflow>(
+  workflow: W,
+  journal: Uint8Array,
+  options?: ReplayOptions,
+): Promise<Outcome<OutputOf<W>> | { readonly status: 'open' }>;
+
+/** An exported run: its bytes, those with a name for messages, or the name of its file. */
+export type ExportedRun = Uint8Array | string | { readonly bytes: Uint8Array; readonly source: string };
+
+/** Options of {@link check}: `dir`, `journals`, or both. */
+export interface CheckOptions {
+  /** Code to check against. */
+  readonly workflows: readonly AnyWorkflow[];
+  /** Tasks that the workflows ask for. */
+  readonly tasks?: readonly AnyTask[];
+  /** Directory of an engine that is not open. Nothing is written to it, and it is locked while it is checked. */
+  readonly dir?: string;
+  /** Of the directory also runs that have ended, as far as their records are kept. Default `false`. */
+  readonly ended?: boolean;
+  /** Runs that `handle.export()` gave. */
+  readonly journals?: Iterable<ExportedRun> | AsyncIterable<ExportedRun>;
+}
+
+/** A run that its code does not fit, or that says nothing. */
+export interface CheckFailure {
+  /** `undefinedType`: its type has no code among `workflows`. `unreadable`: its bytes are no exported run. */
+  readonly kind: 'differs' | 'undefinedType' | 'unreadable';
+  /** Id of the run; `undefined` where the bytes do not say. */
+  readonly id: string | undefined;
+  /** This one execution under that name. */
+  readonly runId: string | undefined;
+  /** Name of the workflow. */
+  readonly type: string | undefined;
+  /** The directory or the file. */
+  readonly source: string | undefined;
+  /** A {@link DeterminismError}, an `UnknownDefinitionError` or a `JournalFileError`. */
+  readonly error: Error;
+  /** Of a run that differs: the first operation that does, recorded and asked for, with both places. */
+  readonly difference: StuckReport | undefined;
+}
+
+/** What {@link check} found. */
+export interface CheckReport {
+  /** Runs that were looked at. */
+  readonly checked: number;
+  /** Those that do not fit. */
+  readonly failures: readonly CheckFailure[];
+}
+
+/**
+ * Replays many runs against the present code, before a deploy: see {@link replay}. Does not throw for one of them.
+ * `fusee check` does the same on the command line.
+ * @throws `DirectoryLockedError` if the directory is open
+ */
+export function check(options: CheckOptions): Promise<CheckReport>;
 
 export {};

@@ -51,6 +51,26 @@ test('sleeps of runs of any worker are ended early by the thread that asks', asy
   expect(threads).not.toContain(0);
 });
 
+test('runs of any worker are forked and reset by the thread that asks, across shards', async () => {
+  const results = await run(`
+    const engine = await open(dir, workers(2));
+    const handles = await Promise.all(ids(8).map((id) => engine.start(nap, undefined, { id })));
+    for (const { id } of handles) while ((await engine.explain(id)).reason !== 'timer') await tick();
+    const resets = await Promise.all(handles.map((handle) => handle.reset({ toStep: 1 })));
+    const forks = await Promise.all(resets.map(({ id }) => engine.handle(id).fork({ toStep: 1, id: 'fork-' + id })));
+    const all = [...resets, ...forks];
+    for (const { id } of all) while ((await engine.explain(id)).reason !== 'timer') await tick();
+    await Promise.all(all.map((handle) => handle.wake()));
+    const threads = await Promise.all(all.map((handle) => handle.result()));
+    const replaced = await Promise.all(handles.map((handle) => handle.result()));
+    await engine.close();
+    print({ threads, replaced });
+  `);
+  expect(results.threads).toHaveLength(16);
+  expect(new Set(results.threads).size).toBe(2);
+  expect(results.replaced).toEqual(results.threads.slice(0, 8));
+});
+
 test('every call of a client works for runs of any worker', async () => {
   const told = await run(`
     const engine = await open(dir, workers(2));

@@ -99,8 +99,8 @@ test('a run goes on with the code of its version while newer runs have newer cod
   await expect(engineOf([first, pinned(1)])).rejects.toThrow(/two workflows named 'pinned' of version 1/);
 });
 
-test("onMismatch: 'fail' ends a run whose code does not fit; the default keeps it until the code is mended", async () => {
-  for (const onMismatch of ['fail', 'stuck', undefined]) {
+test("onMismatch: 'fail' ends a run whose code does not fit, 'retry' tries it again; the default keeps it until somebody does", async () => {
+  for (const onMismatch of ['fail', 'stuck', 'retry', undefined]) {
     const box = changing(
       async (ctx) => {
         await ctx.step('before', () => 1);
@@ -130,12 +130,33 @@ test("onMismatch: 'fail' ends a run whose code does not fit; the default keeps i
     } else {
       expect(await handle.describe()).toMatchObject({ status: 'running', stuck: true });
       expect(events).toEqual(['stuck after']);
+      if (onMismatch !== 'retry') continue;
+      await engine.advance('999ms');
+      expect(events).toHaveLength(1);
+      await engine.advance('1ms');
+      expect(events).toEqual(['stuck after', 'stuck after']);
+      const records = async () => {
+        let count = 0;
+        for await (const _ of handle.history()) count += 1;
+        return count;
+      };
+      const before = await records();
+      await engine.advance('1h');
+      expect(await records()).toBe(before);
+      box.code = async (ctx) => {
+        await ctx.step('before', () => 1);
+        await ctx.waitFor(go);
+        return 'mended';
+      };
+      await engine.advance('1m');
+      await handle.signal(go);
+      await expect(handle.result()).resolves.toBe('mended');
     }
   }
 });
 
 test('options and arguments that cannot be meant are refused', async () => {
-  expect(() => workflow('w', () => 1, { onMismatch: 'ignore' as any })).toThrow(/must be one of stuck, fail/);
+  expect(() => workflow('w', () => 1, { onMismatch: 'ignore' as any })).toThrow(/must be one of stuck, retry, fail/);
   const bad = workflow('bad', async (ctx: any, id: any) => ctx.patched(id));
   const engine = await engineOf([bad]);
   for (const id of ['', 5, 'x'.repeat(300)]) {

@@ -30,6 +30,7 @@ function main() {
   write('index', exportsOf(index, 'index'));
   write('testing', exportsOf(testing, 'testing'));
   write('bootstrap', `require('./fusee.js').bootstrap();\n`);
+  write('bin/fusee', `require('../fusee.js').command();\n`, '#!/usr/bin/env node\n');
 }
 
 /** An entry whose names `import` finds without running it. */
@@ -38,6 +39,8 @@ function exportsOf(namespace, name) {
   return `module.exports = require('./fusee.js').${name};\n0 && (module.exports = { ${names.join(', ')} });\n`;
 }
 
-function write(name, text) {
-  fs.writeFileSync(path.join(dist, `${name}.js`), `'use strict';\n${text}`);
+function write(name, text, first = '') {
+  const file = path.join(dist, `${name}.js`);
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(file, `${first}'use strict';\n${text}`, { mode: first === '' ? 0o644 : 0o755 });
 }

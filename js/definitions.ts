@@ -39,7 +39,7 @@ export interface MessageDefinition<Kind extends string> {
 }
 
 const WORKFLOW_OPTIONS = ['input', 'version', 'timeout', 'onMismatch'];
-const MISMATCH_POLICIES = ['stuck', 'fail'];
+const MISMATCH_POLICIES = ['stuck', 'retry', 'fail'];
 
 /** Defines a workflow. @throws TypeError, RangeError on what cannot be meant */
 export function workflow(

@@ -279,6 +279,24 @@ export class JournalLimitError extends FuseeError {
   readonly code = 'JOURNAL_LIMIT';
 }
 
+/** The bytes of an exported run cannot be read. */
+export class JournalFileError extends FuseeError {
+  readonly code = 'JOURNAL_FILE';
+  /** The file, or what else the bytes were said to come from. */
+  readonly source: string | undefined;
+  /** First byte of what is wrong. */
+  readonly offset: number;
+
+  constructor(
+    message: string,
+    options: ErrorOptions & { readonly source?: string | undefined; readonly offset: number },
+  ) {
+    super(message, options);
+    this.source = options.source;
+    this.offset = options.offset;
+  }
+}
+
 /** The disk failed. Nothing more is acknowledged; open again. */
 export class StorageError extends FuseeError {
   readonly code = 'STORAGE';
@@ -324,6 +342,7 @@ const CLASSES = {
   QueueFullError,
   ReservationError,
   BusyError,
+  JournalFileError,
   JournalLimitError,
   StorageError,
   StorageFullError,

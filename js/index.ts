@@ -18,6 +18,7 @@ export {
   DeterminismError,
   DirectoryLockedError,
   FuseeError,
+  JournalFileError,
   JournalLimitError,
   LogCorruptError,
   NonRetryableError,

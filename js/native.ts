@@ -89,6 +89,19 @@ export interface NativeEngine extends PumpVerbs {
   pause(token: number, id: string, runId: string, actor: string): void;
   resume(token: number, id: string, runId: string, actor: string): void;
   wake(token: number, id: string, runId: string, actor: string): void;
+  /** Forks the run as `to`, or resets it where that is empty. Answers with the id of the new run. */
+  branch(
+    token: number,
+    id: string,
+    runId: string,
+    to: string,
+    border: number,
+    name: string,
+    seq: number,
+    flags: number,
+    version: number,
+    actor: string,
+  ): void;
   result(token: number, id: string, runId: string): void;
   forget(token: number): void;
   enqueueTasks(token: number, rows: string): void;
@@ -125,6 +138,12 @@ export interface NativeEngine extends PumpVerbs {
   /** The next times of a plan that belongs to no schedule. */
   previewPlan(plan: string, afterMs: number, count: number): string;
   querySlot(id: string, runId: string): number;
+  /** A file with the run's records, in hexadecimal digits; cut before a step or an operation, if one is given. */
+  exportRun(token: number, id: string, runId: string, step: string, operation: number): void;
+  /** An exported run, for its code to replay: slot, run id, status and number of records; payload of its end; the start. */
+  openJournal(bytes: Uint8Array, step: string, operation: number): string;
+  /** Why the code of a run does not fit its records, in seven fields; place and number of the record. Empty: it fits. */
+  misfit(slot: number): string;
   /** A run that has ended, for its code to replay: slot, id, key root, type, input. */
   revive(id: string, runId: string): string;
   describe(token: number, id: string, runId: string): void;
@@ -197,11 +216,21 @@ export interface NativeEngine extends PumpVerbs {
   close(): void;
 }
 
+/** A directory that is only looked at. It is locked until it is closed, and nothing is written to it. */
+export interface NativeLook {
+  /** Runs whose records are kept, a row each. */
+  runs(): string;
+  /** A file with a run's records, in hexadecimal digits. */
+  journal(id: string, runId: string): string;
+  close(): void;
+}
+
 /** What the addon exports. */
 interface Addon {
   /** The global object of the realm in which the addon lives. */
   realm(): Realm;
   open(options: NativeOptions, notify: () => void): NativeEngine;
+  look(dir: string): NativeLook;
   join(group: number, part: number, definitions: readonly string[], notify: () => void): NativeEngine;
 }
 
@@ -237,6 +266,11 @@ let loaded: { readonly addon: Addon; readonly primitives: Primitives } | undefin
 /** Opens an engine. `notify` is called, from a place of its own, when there is news. @throws with a `code` */
 export function openNative(options: NativeOptions, notify: () => void): NativeEngine {
   return load().addon.open(options, notify);
+}
+
+/** Opens a directory that is there to look at its runs. @throws with a `code` */
+export function lookNative(dir: string): NativeLook {
+  return load().addon.look(dir);
 }
 
 /** Joins a group of this process as one of its workers. @throws with a `code` */

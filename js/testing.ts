@@ -3,5 +3,7 @@
  * a workflow everywhere.
  */
 export { crashEverywhere } from './testing/crashes.js';
+export { check } from './replay/check.js';
+export { replay } from './testing/replay.js';
 export { testEngine, TestEngine } from './testing/engine.js';
 export type { TestOptions } from './testing/engine.js';

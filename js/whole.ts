@@ -4,3 +4,4 @@
 export * as index from './index.js';
 export * as testing from './testing.js';
 export { bootstrap } from './threads/bootstrap.js';
+export { command } from './bin/fusee.js';

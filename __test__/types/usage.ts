@@ -18,6 +18,7 @@ import type {
   ChildHandle,
   Engine,
   Explanation,
+  HistoryKind,
   StuckReport,
   OutputOf,
   RunRow,
@@ -25,7 +26,7 @@ import type {
   WorkflowContext,
   WorkflowHandle,
 } from 'fusee';
-import { crashEverywhere, testEngine } from 'fusee/testing';
+import { check, crashEverywhere, replay, testEngine } from 'fusee/testing';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 /** Compiles only if `value` has exactly the type `Expected`. */
@@ -225,7 +226,26 @@ export async function use(): Promise<void> {
   await run.pause({ actor: 'me' });
   await run.wake({ actor: 'me' });
   await run.resume();
-  for await (const record of run.history()) is<string>()(record.kind);
+  is<WorkflowHandle<string>>()(
+    await run.reset({ toStep: 'charge', reapplySignals: true, version: 2, freshKeys: false }),
+  );
+  is<WorkflowHandle<string>>()(await run.fork({ toStep: 3, id: 'other', version: 2, actor: 'me' }));
+  is<WorkflowHandle<string>>()(await run.retry({ actor: 'me' }));
+  is<WorkflowHandle<string>>()(await run.retry());
+  // @ts-expect-error -- the place is needed
+  await run.reset({ version: 2 });
+  // @ts-expect-error -- a fork has keys of its own
+  await run.fork({ toStep: 'charge', freshKeys: true });
+  for await (const record of run.history()) is<HistoryKind>()(record.kind);
+  is<Uint8Array>()(await run.export());
+  const journal = await run.export({ toStep: 'charge' });
+  const replayed = await replay(checkout, journal, { toStep: 3, workflows: [checkout], tasks: [], source: 'a.fjnl' });
+  if (replayed.status === 'completed') is<OutputOf<typeof checkout>>()(replayed.result);
+  const { checked, failures } = await check({ workflows: [checkout], dir: './data', journals: [journal, 'a.fjnl'] });
+  is<number>()(checked);
+  is<StuckReport | undefined>()(failures[0]?.difference);
+  // @ts-expect-error the bytes, not their file's name
+  await replay(checkout, 'a.fjnl');
   is<RunRow>()(await run.describe());
   is<WorkflowHandle<string>>()(engine.handle(checkout, '1', { runId: 'r' }));
   is<WorkflowHandle<unknown>>()(engine.handle('1'));

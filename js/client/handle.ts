@@ -4,7 +4,10 @@
 import { decode } from '../codec.js';
 import { checkSignalValue, queryName, signalName } from '../definitions.js';
 import { knownOptions, oneLine } from '../options.js';
+import { COMPENSATION_PREFIX } from '../workflow/compensation.js';
 import type { EngineCore } from './core.js';
+import { checkRetry, fork, reset, retry, type ForkOptions, type ResetOptions, type RetryOptions } from './branching.js';
+import { exportRun } from './exporting.js';
 import { patienceOf, waitFor, type ResultOptions } from './patience.js';
 import { readResult } from './results.js';
 import { requestUpdate, type UpdateOptions } from './updating.js';
@@ -95,6 +98,38 @@ export class WorkflowHandle {
     await this.#ask((token, id, runId) => this.#core.native.wake(token, id, runId, actor));
   }
 
+  /** Another run under another id, with the records before a step. */
+  async fork(options: ForkOptions): Promise<WorkflowHandle> {
+    const { id, runId } = await fork(this.#core, this.#target(), options);
+    return new WorkflowHandle(this.#core, id, runId);
+  }
+
+  /** The id goes on as a new run with the records before a step. */
+  async reset(options: ResetOptions): Promise<WorkflowHandle> {
+    return new WorkflowHandle(this.#core, this.id, await reset(this.#core, this.#target(), options));
+  }
+
+  /** The id goes on as a new run from what made this one fail. */
+  async retry(options: RetryOptions = {}): Promise<WorkflowHandle> {
+    checkRetry(options);
+    const { runId, status } = await this.describe();
+    const failed = new WorkflowHandle(this.#core, this.id, runId);
+    const failure = status === 'failed' ? await failed.#failure() : undefined;
+    return new WorkflowHandle(this.#core, this.id, await retry(this.#core, failed.#target(), failure, options));
+  }
+
+  /** What a run that has failed failed with. @throws TypeError if it has undone steps */
+  async #failure(): Promise<unknown> {
+    for await (const { kind, name } of this.history()) {
+      if (kind === 'stepCompleted' && name?.startsWith(COMPENSATION_PREFIX) === true) {
+        throw new TypeError(
+          `workflow ${this.id} has undone steps before it failed ('${name}'); reset it to the first of those instead`,
+        );
+      }
+    }
+    return this.result().catch((error: unknown) => error);
+  }
+
   /** What is known about the run. */
   async describe(): Promise<RunRow> {
     const { id, runId } = this.#target();
@@ -113,6 +148,12 @@ export class WorkflowHandle {
       for (const row of rows) yield readHistoryRecord(row);
       if (rows.length < HISTORY_PAGE) return;
     }
+  }
+
+  /** The records of the run as the bytes of a file, up to the last durable one. */
+  export(options?: { toStep?: unknown }): Promise<Uint8Array> {
+    const { id, runId } = this.#target();
+    return exportRun(this.#core, id, runId, options);
   }
 
   #target(): { readonly id: string; readonly runId: string } {

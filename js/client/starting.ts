@@ -119,7 +119,8 @@ export function runIdOf(reply: string): string {
   return reply.slice(0, reply.indexOf('\u001f'));
 }
 
-function readVersion(version: unknown): number {
+/** @throws RangeError */
+export function readVersion(version: unknown): number {
   if (typeof version !== 'number' || !Number.isInteger(version) || version < 0 || version > 0xffffffff) {
     throw new RangeError(`version must be a whole number, not ${String(version)}`);
   }

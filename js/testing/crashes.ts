@@ -150,6 +150,7 @@ class Life {
     if (this.refusal !== undefined && this.crash === null) throw this.refusal;
     if (this.startedMs < 0) return false;
     const row = await this.row();
+    if (row?.stuck === true) throw new Error(await this.whyNotOver());
     return row !== null && row.status !== 'running';
   }
 
@@ -166,7 +167,7 @@ class Life {
     return `the workflow does not end: no timer is set, no signal is left, and it stands at ${why}`;
   }
 
-  private async row(): Promise<{ readonly status: string } | null> {
+  private async row(): Promise<{ readonly status: string; readonly stuck: boolean } | null> {
     try {
       return await this.engine.handle(this.script.workflow, ID).describe();
     } catch (error) {

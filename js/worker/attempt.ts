@@ -55,8 +55,8 @@ export class Attempt {
 
   /** The same for all attempts, over crashes and replays. */
   get idempotencyKey(): string {
-    const { run, name, nth } = this.step;
-    return run.host.idempotencyKey(run, name, run.steps!.nth(nth));
+    const { run, seq, name, nth } = this.step;
+    return run.host.idempotencyKey(run, seq, name, run.steps!.nth(nth));
   }
 
   /** Aborts on timeout, cancellation and shutdown. */

@@ -22,6 +22,7 @@ export interface HostVerbs extends Verbs, BodyVerbs {
   stuck(slot: number, message: string, place: string): void;
   stuckAt(slot: number, place: string): void;
   failStuck(slot: number, failure: string): number;
+  retryStuck(slot: number): number;
   mismatch(slot: number): string;
   idempotencyKey(keyRoot: string, name: string, nth: number): string;
 }
@@ -195,8 +196,8 @@ export class WorkerHost implements Host, BodyOwner {
     return this.settings.definitions.has(type);
   }
 
-  idempotencyKey(run: Run, name: string, nth: number): string {
-    return this.verbs.idempotencyKey(run.keyRoot, name, nth);
+  idempotencyKey(run: Run, seq: number, name: string, nth: number): string {
+    return this.verbs.idempotencyKey(run.originAt(seq).keyRoot, name, nth);
   }
 
   log(run: Run, level: LogLevel, message: string, fields: object | undefined): void {
@@ -243,9 +244,11 @@ export class WorkerHost implements Host, BodyOwner {
       return;
     }
     this.stuckCount += 1;
+    const isTriedAgain = code.options?.onMismatch === 'retry';
+    if (isTriedAgain) this.verbs.retryStuck(run.slot);
     this.settings.logger.warn(
       `fusee: workflow '${code.name}' ${id} is stuck: ${message}. Other runs go on. ` +
-        `Mend the code, then call handle.resume()`,
+        (isTriedAgain ? `It will be tried again, as its onMismatch says` : `Mend the code, then call handle.resume()`),
       { workflow: code.name, id },
     );
   }

@@ -183,13 +183,18 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
 
   /** Has the code of a run that has ended replay, to be asked. @param text slot, id, key root, type, input @returns the slot */
   revive(text: string): number {
+    return this.replay(text).slot;
+  }
+
+  /** Has the code of a run replay, and nothing comes of it. @param text slot, id, key root, type, input */
+  replay(text: string): Run {
     const border = text.indexOf('\u001f');
     const run = this.events.runOf(Number(text.slice(0, border)), text.slice(border + 1));
     run.isRevived = true;
     this.handleStart(run);
     // The pass that asks for it goes on to its turns.
     this.isStirred = true;
-    return run.slot;
+    return run;
   }
 
   /** A revived run has been asked. */
@@ -494,10 +499,17 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
     if (run.pendingCount > 0) this.abandonRest(run);
   }
 
-  private recordEnd(run: Run, { hasFailed, value }: Outcome): number {
+  private recordEnd(run: Run, outcome: Outcome): number {
+    const { value } = outcome;
     if (value instanceof Continuation) {
       return this.verbs.continueAsNew(run.slot, value.version, value.timeoutMs, value.input);
     }
+    const { status, payload } = this.endOf(run, outcome);
+    return this.verbs.finish(run.slot, status, payload);
+  }
+
+  /** What is recorded of the end of a function that does not go on as a new run. */
+  endOf(run: Run, { hasFailed, value }: Outcome): { readonly status: number; readonly payload: string } {
     let status = hasFailed ? FAILED : COMPLETED;
     let payload: string;
     if (hasFailed) {
@@ -511,7 +523,7 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
         payload = this.host.encodeFailure(error);
       }
     }
-    return this.verbs.finish(run.slot, status, payload);
+    return { status, payload };
   }
 
   /** Bodies of steps that nobody waited for do not outlive their run. */

@@ -44,7 +44,7 @@ export function openAwakeable(run: Run, timeoutMs: number): Awakeable {
   const refusal = refusalOf(run);
   if (refusal !== null) return { token: '', promise: refuse(refusal) };
   const seq = ++run.seq;
-  const name = `${AWAKEABLE_PREFIX}${run.host.idempotencyKey(run, SECRET, seq)}`;
+  const name = `${AWAKEABLE_PREFIX}${run.host.idempotencyKey(run, seq, SECRET, seq)}`;
   const answer = run.host.verbs.openWait(run.slot, seq, name, timeoutMs);
   if (!isOpen(run, answer, 'awakeable')) return { token: '', promise: never() };
   const op = new AwakeableOp(seq, run.id);

@@ -130,9 +130,9 @@ export class ChildHandle {
 /** The same in replay, and after a reset; different for every run of the parent's id. */
 function derivedId(run: Run): string {
   const seq = run.seq + 1;
-  const root = run.keyRoot;
-  const id = `${run.id}.${root.slice(0, 8)}.${seq}`;
-  return id.length <= DERIVED_ID_MAX ? id : `${root}.${seq}`;
+  const { keyRoot, id: parent } = run.originAt(seq);
+  const id = `${parent}.${keyRoot.slice(0, 8)}.${seq}`;
+  return id.length <= DERIVED_ID_MAX ? id : `${keyRoot}.${seq}`;
 }
 
 function checkId(id: unknown, verb: string): string {

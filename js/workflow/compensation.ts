@@ -16,7 +16,8 @@ export interface Undo {
   readonly result: unknown;
 }
 
-const PREFIX = 'compensate ';
+/** How the names of compensations begin. */
+export const COMPENSATION_PREFIX = 'compensate ';
 /** A name has 256 bytes, and a UTF-16 unit takes 1 to 3 of them. */
 const NAME_MAX = 80;
 
@@ -41,7 +42,7 @@ export async function compensate(run: Run): Promise<void> {
 function openCompensation(run: Run, { step, result }: Undo): Promise<unknown> {
   const { host } = run;
   const undo = step.policy.compensate!;
-  const name = PREFIX + (step.name.length > NAME_MAX ? step.name.slice(0, NAME_MAX) : step.name);
+  const name = COMPENSATION_PREFIX + (step.name.length > NAME_MAX ? step.name.slice(0, NAME_MAX) : step.name);
   const seq = ++run.seq;
   const nth = (run.steps ??= new StepNames()).add(name);
   const answer = host.verbs.openStep(run.slot, seq, name, 0);

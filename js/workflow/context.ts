@@ -263,10 +263,13 @@ export class Context {
 
   #stream(name: string): RandomStream {
     const streams = ((this.#more ??= {}).streams ??= new Map<string, RandomStream>());
-    let stream = streams.get(name);
+    const run = this.#run;
+    // Chance belongs to the operation that may come of it.
+    const seed = `${run.originAt(run.seq + 1).keyRoot}/${name}`;
+    let stream = streams.get(seed);
     if (stream === undefined) {
-      stream = new RandomStream(`${this.#run.keyRoot}/${name}`);
-      streams.set(name, stream);
+      stream = new RandomStream(seed);
+      streams.set(seed, stream);
     }
     return stream;
   }

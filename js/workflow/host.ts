@@ -147,7 +147,7 @@ export interface Host {
   /** Whether runs of this type can run here. */
   knows(type: string): boolean;
   /** The same for all attempts of a step. */
-  idempotencyKey(run: Run, name: string, nth: number): string;
+  idempotencyKey(run: Run, seq: number, name: string, nth: number): string;
   /** Writes a line about a run. */
   log(run: Run, level: LogLevel, message: string, fields: object | undefined): void;
   /** Text that a failure is recorded as. Never throws. */

@@ -32,6 +32,7 @@ import {
   WAIT_TIMED_OUT,
   type Host,
 } from './host.js';
+import { originOf, type Origin } from './borders.js';
 import { compensate, type Undo } from './compensation.js';
 import { Continuation } from './continuing.js';
 import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, TaskOp, WaitOp, type Op } from './operations.js';
@@ -100,7 +101,7 @@ export class Run extends PendingOps {
     readonly host: Host,
     readonly slot: number,
     readonly code: WorkflowCode,
-    /** Id and key root. */
+    /** Id and key roots. */
     private readonly identity: string,
     /** Text of the input; `null` once the function was called. */
     public input: string | null,
@@ -113,9 +114,9 @@ export class Run extends PendingOps {
     return this.identity.slice(0, this.identity.indexOf('\u001f'));
   }
 
-  /** From which its idempotency keys, its chance and the ids of its children follow. */
-  get keyRoot(): string {
-    return this.identity.slice(this.identity.indexOf('\u001f') + 1);
+  /** From which idempotency keys, chance and ids of children follow, for an operation. */
+  originAt(seq: number): Origin {
+    return originOf(this.id, this.identity.slice(this.identity.indexOf('\u001f') + 1), seq);
   }
 
   /** Its function was called. */

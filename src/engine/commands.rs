@@ -55,13 +55,7 @@ impl ForeignEngine {
         if let Some(StartWith::Update(_, update)) = &request.with {
             self.check_update(update)?;
         }
-        let open: usize = self.open_runs();
-        if open >= self.config.open_runs_max {
-            return Err(EngineError::new(
-                ErrorCode::Busy,
-                format!("{open} runs are open, the limit is {}; wait for some to end", self.config.open_runs_max),
-            ));
-        }
+        self.admits_run()?;
         let key_root = self.key_roots.next()?;
         let shard = self.group.shard_of(request.id);
         self.on_shard(shard, |cell, work| {
@@ -103,8 +97,16 @@ impl ForeignEngine {
         })
     }
 
-    fn open_runs(&self) -> usize {
-        self.group.open_runs()
+    /// Whether there may be one more run.
+    pub(super) fn admits_run(&self) -> Result<(), EngineError> {
+        let (open, max) = (self.group.open_runs(), self.config.open_runs_max);
+        if open < max {
+            return Ok(());
+        }
+        Err(EngineError::new(
+            ErrorCode::Busy,
+            format!("{open} runs are open, the limit is {max}; wait for some to end"),
+        ))
     }
 
     /// Sends a signal; `token` is acknowledged once it is durable.

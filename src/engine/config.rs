@@ -1,6 +1,6 @@
 //! How an engine is opened.
 
-use crate::log::{FileStorage, LogOptions, MemoryStorage, Storage};
+use crate::log::{FileStorage, LogOptions, MemoryStorage, ReadOnlyStorage, Storage};
 use crate::machine::Limits;
 use crate::record::FIELDS_BYTES_MAX;
 use crate::runtime::{CheckpointOptions, Clock, DeclaredSchedules, FlushMode, Relay};
@@ -14,6 +14,8 @@ pub enum Durability {
     Memory(MemoryStorage),
     /// In a directory, made if it is not there.
     Local(PathBuf),
+    /// In a directory that is there, is looked at and stays as it is: what is recorded goes into memory.
+    ReadOnly(PathBuf),
     /// Wherever the storage keeps them.
     Custom(Arc<dyn Storage>),
 }
@@ -118,6 +120,7 @@ impl Config {
         Ok(match &self.durability {
             Durability::Memory(memory) => Arc::new(memory.clone()),
             Durability::Local(path) => Arc::new(FileStorage::open(path)?),
+            Durability::ReadOnly(path) => Arc::new(ReadOnlyStorage::over(Arc::new(FileStorage::open(path)?))),
             Durability::Custom(storage) => Arc::clone(storage),
         })
     }

@@ -29,6 +29,8 @@ pub enum ErrorCode {
     Busy,
     /// The run's type has no definition here.
     Unregistered,
+    /// The bytes of an exported run cannot be read. The message has the offset before it.
+    JournalFile,
     /// The caller gave something that cannot be.
     BadInput,
 }
@@ -48,6 +50,7 @@ impl ErrorCode {
             ErrorCode::AlreadyStarted => "ALREADY_STARTED",
             ErrorCode::Busy => "BUSY",
             ErrorCode::Unregistered => "UNREGISTERED",
+            ErrorCode::JournalFile => "JOURNAL_FILE",
             ErrorCode::BadInput => "BAD_INPUT",
         }
     }

@@ -91,7 +91,7 @@ impl ForeignEngine {
             may_clamp_workers: config.may_clamp_workers,
             clock: config.clock.clone(),
             flush,
-            is_memory: matches!(config.durability, Durability::Memory(_)),
+            is_memory: matches!(config.durability, Durability::Memory(_) | Durability::ReadOnly(_)),
             limits: config.limits().map_err(bad_input)?,
             relay: config.relay.clone(),
             tasks: config.tasks.clone(),

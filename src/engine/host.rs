@@ -221,7 +221,7 @@ impl ForeignEngine {
     pub fn open_child(&mut self, slot: Slot, seq: Seq, child: ChildSpec<'_>) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
         self.code(shard, run, |cell, work| {
-            let parent = cell.shard.view(run).key_root;
+            let parent = cell.shard.key_root_at(run, seq);
             let child = ChildSpec { key_root: super::keys::child_root(parent, seq), ..child };
             cell.shard.open_child(work, run, seq, child)
         })?

@@ -4,12 +4,14 @@
 //! says through the verbs what its code asks for and how step bodies ended. It knows no JS.
 
 mod awakeables;
+mod branching;
 mod commands;
 mod config;
 mod error;
 mod events;
 mod foreign;
 mod host;
+mod journals;
 mod keys;
 mod parts;
 mod reads;
@@ -28,6 +30,7 @@ mod task_tests;
 #[cfg(test)]
 mod tests;
 
+pub use branching::BranchRequest;
 pub use commands::{StartRequest, StartWith};
 pub use config::{Config, Durability};
 pub use error::{EngineError, ErrorCode};
@@ -40,13 +43,16 @@ pub use rewind::{Past, PastEnd};
 pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 
 pub use crate::log::MemoryStorage;
-pub use crate::machine::{Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode, TimerMode};
+pub use crate::machine::{
+    Border, Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode, TimerMode,
+};
 pub use crate::record::{
     CatchUp, Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Overlap, Parent, Reserve, RetryPolicy, ScheduleSpec,
     TaskNo, TaskSpec, When, encode_schedule,
 };
 pub use crate::record::{
-    ChildSpec, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status, TaskRole,
+    ChildSpec, Cut, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
+    TaskRole,
 };
 pub use crate::runtime::{Accepted, CheckpointOptions, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{

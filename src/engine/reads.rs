@@ -216,7 +216,7 @@ impl ForeignEngine {
         orphans
     }
 
-    fn read(
+    pub(super) fn read(
         &mut self,
         token: Token,
         run: Run<'_>,

@@ -4,7 +4,7 @@ use super::error::{EngineError, ErrorCode};
 use super::events::fields;
 use super::foreign::{ForeignEngine, Run};
 use super::host::Slot;
-use super::keys::hex;
+use super::rows::key_roots;
 use crate::machine::{REVIVED, Target};
 
 impl ForeignEngine {
@@ -31,7 +31,7 @@ impl ForeignEngine {
         };
         revived.load(REVIVED);
         let view = revived.view(REVIVED);
-        let text = fields(&[view.id, &hex(&view.key_root), view.kind, &String::from_utf8_lossy(&input)]);
+        let text = fields(&[view.id, &key_roots(&revived, REVIVED), view.kind, &String::from_utf8_lossy(&input)]);
         let Some(ghost) = self.group.revive(revived, self.right) else {
             return Err(EngineError::new(
                 ErrorCode::Busy,

@@ -55,6 +55,11 @@ impl Past {
                 | Record::Continued { next: run, new, .. } => {
                     names.insert((shard, run), (new.kind.to_owned(), new.id.to_owned()));
                 }
+                Record::Forked { run, entries } | Record::Reset { next: run, entries, .. } => {
+                    if let Some((kind, id)) = crate::machine::copied_names(entries) {
+                        names.insert((shard, run), (kind.to_owned(), id.to_owned()));
+                    }
+                }
                 Record::Done { run, status, payload, .. }
                     if matches!(status, Status::Completed | Status::Failed | Status::Cancelled) =>
                 {

@@ -1,8 +1,9 @@
 //! The text of answers: runs, records and reasons as rows of fields.
 
+use super::events::ROW;
 use super::events::fields;
 use super::keys::hex;
-use crate::machine::{Described, Explanation, RunView, Stuck};
+use crate::machine::{Described, Explanation, RunIx, RunView, Shard, Stuck};
 use crate::record::{Lsn, Record, Seq, ShardId, Status, run_id};
 
 /// What a run is, apart from its input: its id, run id, type, version, key root, start, and its parent's run id.
@@ -16,6 +17,16 @@ pub(super) fn identity(shard: ShardId, view: &RunView<'_>) -> String {
         &view.created_ms.to_string(),
         &view.parent.map(|caller| run_id(caller.shard, caller.run)).unwrap_or_default(),
     ])
+}
+
+/// What the keys and the ids of a run's operations come from, as the event of its start says it: the key root; of a run
+/// that begins with copies, for each border the first operation behind it, the key root from there on, the id before it.
+pub(super) fn key_roots(shard: &Shard, run: RunIx) -> String {
+    let mut text = hex(&shard.view(run).key_root);
+    for (seq, key_root, id) in shard.borders(run) {
+        text.extend([&*ROW.to_string(), &seq.0.to_string(), &ROW.to_string(), &hex(&key_root), &ROW.to_string(), id]);
+    }
+    text
 }
 
 pub(super) fn row(shard: ShardId, view: &RunView<'_>) -> String {
@@ -67,6 +78,8 @@ pub(super) fn history_row(lsn: Lsn, record: &Record<'_>) -> String {
         Record::SignalledStart { time_ms, new, .. } | Record::Continued { time_ms, new, .. } => {
             (Some(time_ms), None, new.kind, None, new.input)
         }
+        Record::Branched { time_ms, source, .. } => (Some(time_ms), None, source, None, b""),
+        Record::Forked { .. } | Record::Reset { .. } => (None, None, "", None, b""),
         Record::Watched { .. } | Record::Answered { .. } | Record::Received { .. } => (None, None, "", None, b""),
     };
     let number = |value: Option<i64>| value.map(|value| value.to_string()).unwrap_or_default();

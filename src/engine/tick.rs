@@ -4,9 +4,8 @@ use super::error::ErrorCode;
 use super::events::{EventKind, Events, fields};
 use super::foreign::ForeignEngine;
 use super::host::Slots;
-use super::keys::hex;
 use super::parts::ask;
-use super::rows::stuck_report;
+use super::rows::{key_roots, stuck_report};
 use crate::log::LogState;
 use crate::machine::RunIx;
 use crate::record::{Lsn, ShardId, Status, run_id};
@@ -279,7 +278,7 @@ fn load(
     let slot = slots.take(shard, run);
     let view = cell.shard.view(run);
     let input = String::from_utf8_lossy(cell.shard.input(run));
-    let text = fields(&[view.id, &hex(&view.key_root), view.kind, &input]);
+    let text = fields(&[view.id, &key_roots(&cell.shard, run), view.kind, &input]);
     events.push(EventKind::Start, slot.0, u32::from(is_replay), text);
     for (number, offer) in cell.offers.to(run) {
         events.push(EventKind::Offer, slot.0, number, offer_text(offer));

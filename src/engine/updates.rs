@@ -55,9 +55,8 @@ impl ForeignEngine {
     ) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
         self.code(shard, run, |cell, work| {
-            let view = cell.shard.view(run);
             // Known to nobody before it is recorded, and recorded once.
-            let key_root = super::keys::child_root(view.key_root, Seq(u32::MAX));
+            let key_root = super::keys::child_root(cell.shard.key_root_at(run, Seq(u32::MAX)), Seq(u32::MAX));
             cell.shard.continue_as_new(work, run, NextRun { version, key_root, timeout_ms, input })
         })??;
         self.slots.free(slot);
@@ -74,6 +73,12 @@ impl ForeignEngine {
     pub fn fail_stuck(&mut self, slot: Slot, failure: &[u8]) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
         self.code(shard, run, |cell, work| cell.shard.fail_stuck(work, run, failure))
+    }
+
+    /// A stuck run is to be tried again after a time.
+    pub fn retry_stuck(&mut self, slot: Slot) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.code(shard, run, |cell, work| cell.shard.retry_stuck(work, run))
     }
 
     /// Whether the run takes a changed way of its code.

@@ -1,6 +1,6 @@
 //! What each record does to the state of a shard: written once, for live work and for recovery alike.
 
-use super::messages::{Body, OwnedChild};
+use super::messages::Body;
 use super::ops::{Op, StepPhase};
 use super::run::{Child, Code, End, OpenRun, Run, RunIx, RunState};
 use super::shard::{Effect, Shard};
@@ -38,7 +38,9 @@ impl Shard {
         run: Option<RunIx>,
         effects: &mut Option<&mut Vec<Effect>>,
     ) -> Option<RunIx> {
-        if let Some(Origin { from, number }) = record.origin() {
+        // What a copy implies was done when the record was made that it is of.
+        let is_copy = run.is_some_and(|run| record.run() != Some(self.run(run).no));
+        if let Some(Origin { from, number }) = record.origin().filter(|_| !is_copy) {
             self.applied.insert(from, number);
         }
         let run = match record {
@@ -80,17 +82,22 @@ impl Shard {
                 }
                 self.wake(known(run), effects);
             }
-            Record::ChildSet { seq, child, .. } => {
+            Record::ChildSet { run: asked_by, seq, child } => {
                 let parent = known(run);
-                let caller = Caller { shard: self.id, run: self.run(parent).no, seq };
+                let caller = Caller { shard: self.id, run: asked_by, seq };
                 let to = shard_of(child.id, self.count);
                 if let Some(open) = self.open_mut(parent) {
-                    open.children.push(Child { seq, id: child.id.into(), shard: to, close: child.parent_close });
+                    open.children.push(Child { caller, id: child.id.into(), shard: to, close: child.parent_close });
                 }
-                self.post(to, lsn, Body::Start { caller, child: OwnedChild::from(&child) }, effects);
+                if !is_copy {
+                    let body = self.child_message(parent, lsn, caller, &child);
+                    self.post(to, lsn, body, effects);
+                }
             }
+            Record::SendSet { .. } if is_copy => {}
             Record::SendSet { seq, id, target, what, .. } => {
                 let caller = Caller { shard: self.id, run: self.run(known(run)).no, seq };
+                let asked_by = |of| self.caller_of(known(run), of);
                 let body = match what {
                     Sending::Signal(name, payload) => {
                         Body::Signal { id: id.into(), target, name: name.into(), payload: payload.into() }
@@ -98,28 +105,28 @@ impl Shard {
                     Sending::Cancel(reason) => Body::Cancel { id: id.into(), target, reason: reason.into() },
                     Sending::Watch => Body::Watch { id: id.into(), target, caller },
                     Sending::CancelChild(child) => {
-                        let caller = Caller { seq: child, ..caller };
-                        Body::Close { id: id.into(), caller, policy: ParentClose::Cancel }
+                        Body::Close { id: id.into(), caller: asked_by(child), policy: ParentClose::Cancel }
                     }
-                    Sending::CancelOrder(order) => Body::CancelOrder { caller: Caller { seq: order, ..caller } },
+                    Sending::CancelOrder(order) => Body::CancelOrder { caller: asked_by(order) },
                     Sending::CancelTask(task, reason) => Body::CancelTask { task, reason: reason.into() },
                     Sending::WatchTask(task) => Body::WatchTask { task, caller },
                 };
                 let to = if what.is_to_scheduler() { ShardId::SCHEDULER } else { shard_of(id, self.count) };
                 self.post(to, lsn, body, effects);
             }
-            Record::TaskSet { seq, role, order, .. } => {
-                let owner = known(run);
-                let caller = Caller { shard: self.id, run: self.run(owner).no, seq };
-                if let Some(open) = self.open_mut(owner).filter(|_| role == TaskRole::Awaited) {
-                    open.orders.push(seq);
+            Record::TaskSet { run: asked_by, seq, role, order, .. } => {
+                let caller = Caller { shard: self.id, run: asked_by, seq };
+                if let Some(open) = self.open_mut(known(run)).filter(|_| role == TaskRole::Awaited) {
+                    open.orders.push(caller);
                 }
-                self.post(ShardId::SCHEDULER, lsn, Body::Order { caller, role, order: order.into() }, effects);
+                if !is_copy {
+                    self.post(ShardId::SCHEDULER, lsn, Body::Order { caller, role, order: order.into() }, effects);
+                }
             }
             Record::ChildDone { seq, .. } => {
                 if let Some(open) = self.open_mut(known(run)) {
-                    open.children.retain(|child| child.seq != seq);
-                    open.orders.retain(|order| *order != seq);
+                    open.children.retain(|child| child.caller.seq != seq);
+                    open.orders.retain(|order| order.seq != seq);
                 }
                 self.wake(known(run), effects);
             }
@@ -162,7 +169,14 @@ impl Shard {
                     open.patches.insert(id.into());
                 }
             }
-            Record::SignalledStart { .. } | Record::Continued { .. } => unreachable!("it was taken apart"),
+            Record::Branched { seq, key_root, .. } => {
+                if let Some(open) = self.open_mut(known(run)) {
+                    open.borders.push((seq, key_root));
+                }
+            }
+            Record::SignalledStart { .. } | Record::Continued { .. } | Record::Forked { .. } | Record::Reset { .. } => {
+                unreachable!("it was taken apart")
+            }
         }
         if let (Some(run), Some(entry), true) = (run, entry, is_passed(record)) {
             self.pass(run, entry);
@@ -273,6 +287,9 @@ impl Shard {
         if let Some(deadline_ms) = deadline_ms {
             self.timers.unset(deadline_ms, run, Seq(0));
         }
+        if let Some(due_ms) = open.next_try_ms {
+            self.timers.unset(due_ms, run, super::stuck::NEXT_TRY);
+        }
         for (seq, op) in open.ops.iter() {
             self.disarm(run, seq, op);
         }
@@ -280,14 +297,11 @@ impl Shard {
             let payload = self.run(run).end().map(|end| end.payload.clone()).unwrap_or_default();
             self.answer(*caller, lsn, status, payload, effects);
         }
-        let parent = self.run(run).no;
         for child in open.children.iter().filter(|child| child.close != ParentClose::Abandon) {
-            let caller = Caller { shard: self.id, run: parent, seq: child.seq };
-            let body = Body::Close { id: child.id.clone(), caller, policy: child.close };
+            let body = Body::Close { id: child.id.clone(), caller: child.caller, policy: child.close };
             self.post(child.shard, lsn, body, effects);
         }
-        for seq in open.orders.iter().copied() {
-            let caller = Caller { shard: self.id, run: parent, seq };
+        for caller in open.orders.iter().copied() {
             self.post(ShardId::SCHEDULER, lsn, Body::CancelOrder { caller }, effects);
         }
         if !self.has_store {
@@ -371,6 +385,7 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
         | Record::Paused { .. }
+        | Record::Branched { .. }
         | Record::Watched { .. } => true,
         Record::Start { .. }
         | Record::StepDone { .. }
@@ -383,7 +398,9 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::Received { .. }
         | Record::Update { .. }
         | Record::SignalledStart { .. }
-        | Record::Continued { .. } => false,
+        | Record::Continued { .. }
+        | Record::Forked { .. }
+        | Record::Reset { .. } => false,
     }
 }
 

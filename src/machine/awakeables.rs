@@ -33,13 +33,16 @@ impl Shard {
         actor: Option<&str>,
     ) -> Result<bool, Refusal> {
         self.limits.check_signal(name, payload, None, actor).map_err(Refusal::BadInput)?;
-        let run = self.find(target)?;
+        let asked = self.find(target)?;
+        // A run that was reset left its awakeables to the one in its place; one that continued as new did not.
+        let run = self.last_of_chain(asked);
         if self.run(run).open().is_none() {
             return Ok(false);
         }
         let seq = match self.awakeable(run, name) {
             Place::Waiting(seq) => seq,
             Place::Over => return Ok(false),
+            Place::Unasked if run != asked => return Ok(false),
             Place::Unasked => {
                 return Err(Refusal::NotFound(format!(
                     "workflow \"{}\" has no awakeable of this token; take the token from ctx.awakeable() as it is",

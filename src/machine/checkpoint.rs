@@ -295,6 +295,7 @@ impl Shard {
                 | Record::TaskSet { .. }
                 | Record::Done { .. }
                 | Record::Continued { .. }
+                | Record::Reset { .. }
                 | Record::Watched { .. }
         );
         if implies_messages {
@@ -342,8 +343,13 @@ fn checked(shards: u16, no: RunNo, journal: &[u8]) -> Result<Vec<(Lsn, &[u8])>, 
         })();
         let (lsn, bytes, record) = entry.map_err(RestoreError::Decode)?;
         let is_start = matches!(record, Record::Start { .. });
-        let is_whole = !matches!(record, Record::SignalledStart { .. } | Record::Continued { .. });
-        if record.run() != Some(no) || is_start != entries.is_empty() || lsn < before || no.0 == 0 || !is_whole {
+        let is_whole = !matches!(
+            record,
+            Record::SignalledStart { .. } | Record::Continued { .. } | Record::Forked { .. } | Record::Reset { .. }
+        );
+        // Copies have the number of the run that they were copied from.
+        let is_its = record.run() == Some(no) || (!is_start && super::copying::is_copied(&record));
+        if !is_its || is_start != entries.is_empty() || lsn < before || no.0 == 0 || !is_whole {
             return Err(RestoreError::UnknownRun(record.run().unwrap_or_default()));
         }
         if matches!(record, Record::Done { .. }) {

@@ -5,6 +5,7 @@ use super::messages::{Body, Message};
 use super::ops::{Op, StepPhase};
 use super::run::RunIx;
 use super::shard::{Effect, Shard, Work};
+use super::stuck::NEXT_TRY;
 use crate::record::{
     Caller, IdConflict, IdReuse, Lsn, NewRun, NewSignal, Origin, ParentClose, Record, RunNo, Seq, Status,
 };
@@ -73,7 +74,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-fn word(status: Status) -> &'static str {
+pub(super) fn word(status: Status) -> &'static str {
     match status {
         Status::Completed => "completed",
         Status::Failed => "failed",
@@ -277,9 +278,7 @@ impl Shard {
         if is_held {
             work.effects.push(Effect::Load(run));
         } else if is_stuck {
-            self.unload(run);
-            work.effects.push(Effect::Dropped(run));
-            work.effects.push(Effect::Load(run));
+            self.try_again(work, run);
         } else {
             self.begin_resumed(work, run);
         }
@@ -422,6 +421,11 @@ impl Shard {
             self.done(work, run, Status::TimedOut, b"", None, None);
             return;
         }
+        if seq == NEXT_TRY {
+            open.next_try_ms = None;
+            self.try_again(work, run);
+            return;
+        }
         match open.ops.get(seq) {
             Some(Op::Step(step)) if step.phase == StepPhase::Backoff(due_ms) => self.begin_attempt(work, run, seq),
             Some(Op::Step(_)) => self.overdue(work, run, seq, now_ms),
@@ -488,6 +492,7 @@ impl Shard {
     pub fn unload(&mut self, run: RunIx) {
         let Some(open) = self.open_mut(run) else { return };
         let ops = std::mem::take(&mut open.ops);
+        let next_try_ms = open.next_try_ms;
         *open = super::run::OpenRun {
             dedupe: std::mem::take(&mut open.dedupe),
             children: std::mem::take(&mut open.children),
@@ -495,16 +500,21 @@ impl Shard {
             watchers: std::mem::take(&mut open.watchers),
             paused: std::mem::take(&mut open.paused),
             patches: std::mem::take(&mut open.patches),
+            borders: std::mem::take(&mut open.borders),
             untaken: open.untaken,
             threads_lost: open.threads_lost,
             is_cancelled: open.is_cancelled,
             is_held: open.is_held,
+            tries: open.tries,
             // Bodies of the life before may still run somewhere.
             is_recovered: true,
             ..super::run::OpenRun::default()
         };
         for (seq, op) in ops.iter() {
             self.disarm(run, seq, op);
+        }
+        if let Some(due_ms) = next_try_ms {
+            self.timers.unset(due_ms, run, NEXT_TRY);
         }
     }
 }

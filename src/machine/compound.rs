@@ -3,7 +3,7 @@
 
 use super::run::{RunIx, RunState};
 use super::shard::{Effect, Shard};
-use crate::record::{DecodeError, Lsn, Numbered, Reader, Record, RunNo, Status, Writer};
+use crate::record::{Caller, DecodeError, Lsn, Numbered, Reader, Record, RunNo, Status, Writer};
 
 impl Shard {
     /// Does to the state what a record says, if it is one of several things.
@@ -40,15 +40,27 @@ impl Shard {
                 self.apply_part(lsn, &done, Some(old), effects);
                 let start = Record::Start { run: next, time_ms, new, origin: None };
                 let run = self.apply_part(lsn, &start, None, effects).expect("a start makes a run");
-                self.inherit(run, watchers);
-                if let RunState::Ended(end) = &mut self.run_mut(old).state {
-                    end.continued = Some(next);
-                }
+                self.take_place(old, run, watchers);
                 for bytes in carried {
                     if let Ok(record) = Record::decode(&bytes) {
                         self.apply_part(lsn, &record, Some(run), effects);
                     }
                 }
+                true
+            }
+            Record::Forked { run: no, entries } => {
+                self.apply_copies(lsn, no, entries, effects);
+                true
+            }
+            Record::Reset { run: no, time_ms, next, reason, actor, entries } => {
+                let old = run.expect("the caller found the run of the record");
+                self.leave_to_copy(old, next, entries);
+                let watchers = self.open_mut(old).map(|open| std::mem::take(&mut open.watchers)).unwrap_or_default();
+                let (status, payload) = (Status::Terminated, reason.as_bytes());
+                let done = Record::Done { run: no, time_ms, status, payload, actor, origin: None };
+                self.apply_part(lsn, &done, Some(old), effects);
+                let run = self.apply_copies(lsn, next, entries, effects);
+                self.take_place(old, run, watchers);
                 true
             }
             Record::Start { .. }
@@ -74,7 +86,17 @@ impl Shard {
             | Record::Update { .. }
             | Record::UpdateDone { .. }
             | Record::Patched { .. }
-            | Record::Paused { .. } => false,
+            | Record::Paused { .. }
+            | Record::Branched { .. } => false,
+        }
+    }
+
+    /// A run goes on for one that has ended, and for those who waited for its end.
+    fn take_place(&mut self, old: RunIx, run: RunIx, watchers: Vec<Caller>) {
+        self.inherit(run, watchers);
+        let next = self.run(run).no;
+        if let RunState::Ended(end) = &mut self.run_mut(old).state {
+            end.continued = Some(next);
         }
     }
 

@@ -3,7 +3,9 @@
 use super::messages::Body;
 use super::run::RunIx;
 use super::shard::{Shard, Work};
-use crate::record::{ChildSpec, FIELDS_BYTES_MAX, NewRun, NewSignal, Origin, Record, Sending, Status, TEXT_BYTES_MAX};
+use crate::record::{
+    Caller, ChildSpec, FIELDS_BYTES_MAX, NewRun, NewSignal, Origin, Record, Sending, Status, TEXT_BYTES_MAX,
+};
 
 /// Payloads that the engine makes itself are not longer, whatever the limit of the host's.
 const OWN_PAYLOAD_BYTES_MAX: usize = FIELDS_BYTES_MAX / 2;
@@ -167,8 +169,9 @@ impl Shard {
         payload: &[u8],
         origin: Origin,
     ) {
-        match self.run_of(run).filter(|index| self.run(*index).open().is_some()) {
+        match self.answered_run(Caller { shard: self.id, run, seq }) {
             Some(index) => {
+                let run = self.run(index).no;
                 let record = Record::ChildDone { run, seq, time_ms: work.now_ms, status, payload, origin };
                 self.commit(work, Some(index), &record);
             }

@@ -16,11 +16,13 @@
 mod apply;
 mod attempts;
 mod awakeables;
+mod branching;
 mod checkpoint;
 mod code;
 mod commands;
 mod compound;
 mod continuing;
+mod copying;
 mod handover;
 mod journal;
 mod journal_bounds;
@@ -45,10 +47,12 @@ mod walk;
 mod tests;
 
 pub use attempts::Attempt;
+pub use branching::{Border, Branch};
 pub use checkpoint::{EndedRun, SavedRecords, SavedRun};
 pub use code::{Halt, OpenedStep, StepMode, TimerMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
 pub use continuing::NextRun;
+pub use copying::{CopiedRun, copied_names};
 pub use journal::JournalSize;
 pub use limits::{Limits, check_actor, check_text};
 pub use messages::{Body, Message, Outbox, OwnedChild};

@@ -23,10 +23,10 @@ impl Shard {
         if open.patches.contains(id) {
             return Ok(true);
         }
-        let is_new_ground = open
-            .replay
-            .as_ref()
-            .is_none_or(|replay| open.cursor >= replay.end && replay.recorded.len() <= open.asked as usize);
+        let Some(open) = self.run(run).open() else { return Err(Halt::Dead) };
+        let is_new_ground = open.replay.as_ref().is_none_or(|replay| {
+            self.behind_borders(run, open.cursor) >= replay.end && replay.recorded.len() <= open.asked as usize
+        });
         if !is_new_ground {
             return Ok(false);
         }

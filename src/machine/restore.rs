@@ -42,12 +42,12 @@ impl Shard {
     pub fn restore(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<(), RestoreError> {
         let record = Record::decode(bytes).map_err(RestoreError::Decode)?;
         let run = match (&record, record.run()) {
-            (Record::Start { run, .. } | Record::SignalledStart { run, .. }, _)
+            (Record::Start { run, .. } | Record::SignalledStart { run, .. } | Record::Forked { run, .. }, _)
                 if run.0 != self.next_no || run.0 == u64::MAX =>
             {
                 return Err(RestoreError::Number(*run));
             }
-            (Record::Start { .. } | Record::SignalledStart { .. }, _) | (_, None) => None,
+            (Record::Start { .. } | Record::SignalledStart { .. } | Record::Forked { .. }, _) | (_, None) => None,
             (_, Some(no)) => Some(self.run_of(no).ok_or(RestoreError::UnknownRun(no))?),
         };
         if let Record::Continued { next, carried, .. } = &record {
@@ -56,7 +56,16 @@ impl Shard {
             }
             super::compound::places_of(carried).map_err(RestoreError::Decode)?;
         }
-        if let (Record::Done { run: no, .. } | Record::Continued { run: no, .. }, Some(run)) = (&record, run)
+        if let Record::Forked { run: next, entries } | Record::Reset { next, entries, .. } = &record {
+            if next.0 != self.next_no || next.0 == u64::MAX {
+                return Err(RestoreError::Number(*next));
+            }
+            super::copying::copied_records(entries, *next, self.count)?;
+        }
+        if let (
+            Record::Done { run: no, .. } | Record::Continued { run: no, .. } | Record::Reset { run: no, .. },
+            Some(run),
+        ) = (&record, run)
             && self.run(run).open().is_none()
         {
             return Err(RestoreError::EndedTwice(*no));
@@ -121,6 +130,9 @@ pub(super) fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
         | Record::Paused { .. }
+        | Record::Forked { .. }
+        | Record::Reset { .. }
+        | Record::Branched { .. }
         | Record::Received { .. } => None,
     };
     [caller, record.origin().map(|origin| origin.from)]

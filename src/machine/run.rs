@@ -84,10 +84,15 @@ pub(crate) struct OpenRun {
     pub(crate) dedupe: BTreeSet<Box<str>>,
     pub(crate) children: Vec<Child>,
     /// Tasks that have not ended and are not to outlive the run, by the operation that waits for them.
-    pub(crate) orders: Vec<Seq>,
+    pub(crate) orders: Vec<Caller>,
     pub(crate) watchers: Vec<Caller>,
     /// Updates that the code was handed.
     pub(crate) updates: Option<Box<HandedUpdates>>,
+    /// How often it was stuck and is tried again, and when that is next, in ms since 1970. Since it is in memory.
+    pub(crate) tries: u32,
+    pub(crate) next_try_ms: Option<i64>,
+    /// Where it goes on by itself after what it has copied, and what keys come from there on. By the operations.
+    pub(crate) borders: Vec<(Seq, [u8; 16])>,
     /// Changes of the code that it has come to, by the records alone.
     pub(crate) patches: BTreeSet<Box<str>>,
     /// Open operations that a cancel of the run leaves alone.
@@ -97,7 +102,8 @@ pub(crate) struct OpenRun {
 /// A child that has not ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Child {
-    pub(crate) seq: Seq,
+    /// Who asked for it: another run, if it was adopted from that.
+    pub(crate) caller: Caller,
     pub(crate) id: Box<str>,
     pub(crate) shard: ShardId,
     pub(crate) close: ParentClose,

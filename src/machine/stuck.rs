@@ -49,7 +49,10 @@ impl<'a> Operation<'a> {
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Patched { .. }
-            | Record::Paused { .. } => return None,
+            | Record::Paused { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
+            | Record::Branched { .. } => return None,
         })
     }
 
@@ -123,6 +126,15 @@ pub struct Stuck {
     pub place: String,
 }
 
+/// Stands for the next try of a stuck run where timers are kept by operation. No operation has this number.
+pub(super) const NEXT_TRY: Seq = Seq(u32::MAX);
+
+/// The first try of a stuck run comes after this time, each further one after twice as long.
+const FIRST_TRY_MS: i64 = 1_000;
+
+/// And not after longer than this.
+const TRY_MS_MAX: i64 = 60_000;
+
 impl Shard {
     /// The host found the code breaking a rule, at a place in it if it is known.
     pub fn mark_stuck(&mut self, work: &mut Work<'_>, run: RunIx, message: &str, place: &str) {
@@ -137,6 +149,27 @@ impl Shard {
         if self.stuck(run).is_some() {
             let (status, payload) = self.bounded_end(run, crate::record::Status::Failed, failure);
             self.done(work, run, status, &payload, None, None);
+        }
+    }
+
+    /// A stuck run is to be tried again, from its first record: soon, and then less and less often. Nothing is recorded.
+    pub fn retry_stuck(&mut self, work: &mut Work<'_>, run: RunIx) {
+        let Some(open) = self.open_mut(run).filter(|open| open.is_stuck()) else { return };
+        let after_ms = (FIRST_TRY_MS << open.tries.min(30)).min(TRY_MS_MAX);
+        let due_ms = work.now_ms.saturating_add(after_ms);
+        open.tries = open.tries.saturating_add(1);
+        if let Some(before_ms) = open.next_try_ms.replace(due_ms) {
+            self.timers.unset(before_ms, run, NEXT_TRY);
+        }
+        self.timers.set(due_ms, run, NEXT_TRY);
+    }
+
+    /// The time for another try has come, or somebody asks for one.
+    pub(super) fn try_again(&mut self, work: &mut Work<'_>, run: RunIx) {
+        if self.stuck(run).is_some() {
+            self.unload(run);
+            work.effects.push(Effect::Dropped(run));
+            work.effects.push(Effect::Load(run));
         }
     }
 

@@ -1,9 +1,11 @@
 //! Tests of the machine, by subject: given records and verbs, when something happens, then records, deliveries, effects.
 
 mod awakeables;
+mod branching;
 mod checkpoint;
 mod children;
 mod continuing;
+mod hostile;
 mod journal;
 mod limits;
 mod pausing;

@@ -227,6 +227,9 @@ impl Shard {
             Record::Heartbeat { .. }
             | Record::Patched { .. }
             | Record::Paused { .. }
+            | Record::Branched { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Done { .. }

@@ -106,6 +106,7 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
     })?;
     export_results(env, object, engine)?;
     super::updates::export_updates(env, object, engine)?;
+    super::branching::export_branching(env, object, engine)?;
     export_turns(env, object, engine)
 }
 

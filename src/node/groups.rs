@@ -5,6 +5,7 @@ use super::client::export_client;
 use super::code::export_code;
 use super::export::{export, export_hot};
 use super::fault::{Fault, Shared, throw};
+use super::journals::export_journals;
 use super::open::{notifier, shared_object};
 use super::schedules::export_schedules;
 use super::tasks::export_tasks;
@@ -117,5 +118,6 @@ pub(super) fn export_all(env: &Env, object: &mut Object<'_>, engine: &Shared) ->
     export_client(env, object, engine)?;
     export_tasks(env, object, engine)?;
     export_schedules(env, object, engine)?;
+    export_journals(env, object, engine)?;
     export_group(env, object, engine)
 }

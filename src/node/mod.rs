@@ -4,6 +4,7 @@
 //! Only numbers, codes and texts cross; objects and classes are built in JS. Every entry catches panics. Waking the host
 //! is one threadsafe function, called once until the host ticks.
 
+mod branching;
 mod client;
 mod code;
 #[cfg(feature = "count-bytes")]
@@ -12,6 +13,7 @@ mod export;
 mod fault;
 mod groups;
 mod heads;
+mod journals;
 mod open;
 mod schedules;
 mod task_texts;

@@ -58,6 +58,8 @@ pub(super) fn export_updates(env: &Env, object: &mut Object<'_>, engine: &Shared
         Ok(answer(shared.borrow_mut().fail_stuck(Slot(call.get(0)?), failure.as_bytes())))
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "retryStuck", move |call| Ok(answer(shared.borrow_mut().retry_stuck(Slot(call.get(0)?)))))?;
+    let shared = Rc::clone(engine);
     export(env, object, "pause", move |call| {
         let (id, run_id, actor) = (call.get::<String>(1)?, call.get::<String>(2)?, call.optional_text(3)?);
         let run = Run { id: &id, run_id: &run_id };

@@ -144,6 +144,27 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
         31 => {
             Record::TimerFired { run: run(from)?, seq: seq(from)?, time_ms: from.signed()?, actor: Some(from.text()?) }
         }
+        33 => Record::Forked { run: run(from)?, entries: from.bytes()? },
+        34 => Record::Reset {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            next: run(from)?,
+            reason: from.text()?,
+            actor: from.option(Reader::text)?,
+            entries: from.bytes()?,
+        },
+        35 => {
+            let (run, seq) = (run(from)?, seq(from)?);
+            Record::Branched {
+                run,
+                time_ms: from.signed()?,
+                seq,
+                id: from.text()?,
+                source: from.text()?,
+                key_root: root(from)?,
+                actor: from.option(Reader::text)?,
+            }
+        }
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }

@@ -1,6 +1,6 @@
 //! Records to bytes, field by field in the order of their declaration.
 
-use super::{Caller, ChildSpec, NewRun, Origin, Record, Retry, RunNo, Sending, Seq, Writer};
+use super::{Caller, ChildSpec, NewRun, Origin, Reader, Record, Retry, RunNo, Sending, Seq, Writer};
 
 impl Record<'_> {
     /// Writes it at the end of `bytes`.
@@ -162,8 +162,41 @@ impl Record<'_> {
                 out.byte(role.code());
                 out.bytes(order);
             }
+            Record::Forked { run, entries } => {
+                head(out, 33, run);
+                out.bytes(entries);
+            }
+            Record::Reset { run, time_ms, next, reason, actor, entries } => {
+                head(out, 34, run);
+                out.signed(time_ms);
+                out.number(next.0);
+                out.text(reason);
+                out.option(actor, Writer::text);
+                out.bytes(entries);
+            }
+            Record::Branched { run, time_ms, seq, id, source, key_root, actor } => {
+                op_head(out, 35, run, seq);
+                out.signed(time_ms);
+                out.text(id);
+                out.text(source);
+                out.raw(&key_root);
+                out.option(actor, Writer::text);
+            }
         }
     }
+}
+
+/// A record of a run, as one of the run `to`. `record` is what [`Record::encode`] wrote.
+#[must_use]
+pub fn renumbered(record: &[u8], to: RunNo) -> Vec<u8> {
+    let mut reader = Reader::new(record);
+    let mut bytes = Vec::with_capacity(record.len() + 9);
+    let mut out = Writer::new(&mut bytes);
+    if let (Ok(kind), Ok(_)) = (reader.byte(), reader.number()) {
+        head(&mut out, kind, to);
+        out.raw(reader.rest());
+    }
+    bytes
 }
 
 fn head(out: &mut Writer<'_>, kind: u8, run: RunNo) {

@@ -130,6 +130,15 @@ fn samples() -> Vec<(&'static str, Record<'static>)> {
             "0c0703 03742d32 00 0602",
             Record::SendSet { run, seq, id: "t-2", target: None, what: Sending::WatchTask(TaskNo(2)) },
         ),
+        ("2107 03130209", Record::Forked { run, entries: &[0x13, 2, 9] }),
+        (
+            "2207 80a0abfef962 08 0177 0103616e6e 0161",
+            Record::Reset { run, time_ms, next: RunNo(8), reason: "w", actor: Some("ann"), entries: b"a" },
+        ),
+        (
+            "230703 80a0abfef962 0163 03302d36 05050505050505050505050505050505 00",
+            Record::Branched { run, time_ms, seq, id: "c", source: "0-6", key_root: [5; 16], actor: None },
+        ),
     ]
 }
 
@@ -197,12 +206,20 @@ fn a_record_is_little_longer_than_its_payload() {
         Record::UpdateDone { run, number: u32::MAX, time_ms, is_failure: true, payload },
         Record::SignalledStart { run, time_ms, new, signal: NewSignal { name, payload: b"", dedupe: actor } },
         Record::Continued { run, time_ms, next: run, new, carried: b"" },
+        Record::Forked { run, entries: payload },
+        Record::Reset { run, time_ms, next: run, reason: name, actor, entries: payload },
+        Record::Branched { run, time_ms, seq, id, source: name, key_root: [0; 16], actor },
     ] {
         let mut bytes = Vec::new();
         record.encode(&mut bytes);
         // Half of the room is for payloads that the engine makes where there is none of the host's.
         assert!(bytes.len() <= 1_000 + FIELDS_BYTES_MAX / 2, "{} bytes: {}", bytes.len(), record.label());
     }
+    let record = Record::Signal { run, time_ms, name, payload, dedupe: None, actor, origin: None };
+    let (mut bytes, mut again) = (Vec::new(), Vec::new());
+    record.encode(&mut bytes);
+    Record::Signal { run: RunNo(1), time_ms, name, payload, dedupe: None, actor, origin: None }.encode(&mut again);
+    assert_eq!(renumbered(&bytes, RunNo(1)), again);
     let quotes = "\"".repeat(TEXT_BYTES_MAX);
     let message = format!("the result of step \"{quotes}\" takes {} bytes; the limit is {} bytes", u64::MAX, u64::MAX);
     let own = crate::record::encode_step_failure(&quotes, u32::MAX, &message);
@@ -212,7 +229,7 @@ fn a_record_is_little_longer_than_its_payload() {
 proptest! {
     #[test]
     fn arbitrary_bytes_are_a_record_in_its_one_writing_or_none(
-        kind in 0u8..34,
+        kind in 0u8..37,
         rest in proptest::collection::vec(any::<u8>(), 0..80),
     ) {
         let mut bytes = vec![kind];
@@ -225,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_record_never_panics(sample in 0usize..32, at in 0usize..64, byte: u8) {
+    fn a_damaged_record_never_panics(sample in 0usize..35, at in 0usize..64, byte: u8) {
         let mut bytes = Vec::new();
         samples()[sample].1.encode(&mut bytes);
         let at = at % bytes.len();

@@ -13,6 +13,7 @@ pub mod frame;
 #[cfg(test)]
 mod golden;
 mod ids;
+mod journal_file;
 mod records;
 mod task_codec;
 #[cfg(test)]
@@ -20,8 +21,10 @@ mod task_golden;
 mod tasks;
 mod varint;
 
+pub use encode::renumbered;
 pub use failure::{encode_failure, encode_step_failure};
 pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
+pub use journal_file::{Cut, JOURNAL_FILE_FORMAT, JournalFault, JournalFile, JournalFileWriter, JournalWrong};
 pub use records::{
     Caller, ChildSpec, FIELDS_BYTES_MAX, IdConflict, IdReuse, NewRun, NewSignal, Numbered, Origin, ParentClose, Record,
     Retry, Sending, Status, TEXT_BYTES_MAX, TaskRole,

@@ -34,6 +34,9 @@
 //! | 30 | `TaskSet` | the code asked for a task; implies a message to the scheduler |
 //! | 31 | `TimerFired` | somebody who gave a name had a sleep end before its time |
 //! | 32 | `TimerSet` | the code limits the time of a scope |
+//! | 33 | `Forked` | a run exists whose journal begins with copies |
+//! | 34 | `Reset` | the run ended, the next one under its id exists and has copies of what came before a place: all or nothing |
+//! | 35 | `Branched` | in journals only: what stands before was copied, operations from a number on are the run's own |
 //!
 //! 26 to 29 have never been written.
 
@@ -462,6 +465,31 @@ pub enum Record<'a> {
         role: TaskRole,
         order: &'a [u8],
     },
+    /// `entries`: the records of the run's journal so far, each with its length before it. The first is its `Start`. One
+    /// that has the number of another run, or 0, is a copy: what it implies was done when that one was recorded.
+    Forked {
+        run: RunNo,
+        entries: &'a [u8],
+    },
+    /// `entries`: as of `Forked`, of the run `next`.
+    Reset {
+        run: RunNo,
+        time_ms: i64,
+        next: RunNo,
+        reason: &'a str,
+        actor: Option<&'a str>,
+        entries: &'a [u8],
+    },
+    /// Copied from the run `source` of the workflow `id`. Operations from `seq` on have their keys from `key_root`.
+    Branched {
+        run: RunNo,
+        time_ms: i64,
+        seq: Seq,
+        id: &'a str,
+        source: &'a str,
+        key_root: [u8; 16],
+        actor: Option<&'a str>,
+    },
 }
 
 impl Record<'_> {
@@ -492,7 +520,10 @@ impl Record<'_> {
             | Record::Continued { run, .. }
             | Record::Patched { run, .. }
             | Record::Paused { run, .. }
-            | Record::TaskSet { run, .. } => Some(run),
+            | Record::TaskSet { run, .. }
+            | Record::Forked { run, .. }
+            | Record::Reset { run, .. }
+            | Record::Branched { run, .. } => Some(run),
             Record::Answered { .. } | Record::Received { .. } => None,
         }
     }
@@ -526,7 +557,57 @@ impl Record<'_> {
             | Record::Continued { .. }
             | Record::Patched { .. }
             | Record::Paused { .. }
-            | Record::TaskSet { .. } => None,
+            | Record::TaskSet { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
+            | Record::Branched { .. } => None,
+        }
+    }
+
+    /// The operation of the run's code that it tells of, if it tells of one.
+    #[must_use]
+    pub fn operation(&self) -> Option<Seq> {
+        match *self {
+            Record::StepDone { seq, .. }
+            | Record::StepFailed { seq, .. }
+            | Record::StepStarted { seq, .. }
+            | Record::Heartbeat { seq, .. }
+            | Record::TimerSet { seq, .. }
+            | Record::TimerFired { seq, .. }
+            | Record::WaitSet { seq, .. }
+            | Record::ConditionSet { seq, .. }
+            | Record::ChildSet { seq, .. }
+            | Record::SendSet { seq, .. }
+            | Record::ChildDone { seq, .. }
+            | Record::TaskSet { seq, .. } => Some(seq),
+            Record::Start { .. }
+            | Record::Signal { .. }
+            | Record::Cancel { .. }
+            | Record::Resumed { .. }
+            | Record::Done { .. }
+            | Record::Watched { .. }
+            | Record::Answered { .. }
+            | Record::Received { .. }
+            | Record::Update { .. }
+            | Record::UpdateDone { .. }
+            | Record::SignalledStart { .. }
+            | Record::Continued { .. }
+            | Record::Patched { .. }
+            | Record::Paused { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
+            | Record::Branched { .. } => None,
+        }
+    }
+
+    /// The name of the step that it tells of, where the record has it.
+    #[must_use]
+    pub(super) fn step_name(&self) -> Option<&str> {
+        match *self {
+            Record::StepDone { name, .. } | Record::StepFailed { name, .. } | Record::StepStarted { name, .. } => {
+                Some(name)
+            }
+            _ => None,
         }
     }
 
@@ -567,6 +648,9 @@ impl Record<'_> {
             Record::Patched { .. } => "patched",
             Record::Paused { .. } => "paused",
             Record::TaskSet { .. } => "taskEnqueued",
+            Record::Forked { .. } => "forked",
+            Record::Reset { .. } => "reset",
+            Record::Branched { .. } => "branched",
         }
     }
 }

@@ -63,7 +63,7 @@ impl<'a> Loading<'a> {
         if found.is_new {
             return Err(StoreError::Foreign { detail: "there is no log".into() });
         }
-        let store = store_files::open(self.storage, &found.store_id)?;
+        let store = store_files::look(self.storage, &found.store_id)?;
         self.make_machines(store.identity().shards);
         for index in 0..self.machines.len() {
             self.shard(&store, index)?;
@@ -74,8 +74,6 @@ impl<'a> Loading<'a> {
                 return Err(StoreError::Foreign { detail });
             }
         }
-        // The file is let go of here, while the directory is this opening's alone, whatever becomes of the opening.
-        drop(store);
         Ok(self.positions.iter().copied().max().unwrap_or_default())
     }
 

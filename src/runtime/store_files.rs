@@ -1,6 +1,6 @@
 //! The file of the run store in its directory: making and opening it.
 //!
-//! It gets its name when it is whole. Everything an open reads of it is on the device, also after a sync that failed:
+//! It gets its name when it is whole. What a sync that failed may have left is seen to when it is opened to be written:
 //! see `docs/decisions/0015-run-store.md`.
 
 use crate::log::{Storage, StorageFile};
@@ -63,13 +63,22 @@ pub(super) fn create(storage: &dyn Storage, identity: Identity) -> Result<Store,
     Ok(store)
 }
 
-/// Opens the store of a directory, which was made for the log `store_id`.
+/// Opens the store of a directory, which was made for the log `store_id`, to write to it.
 pub(super) fn open(storage: &dyn Storage, store_id: &[u8; 16]) -> Result<Store, StoreError> {
     // Whoever made it may have died, or failed, before its name was durable.
     storage.sync_directory().map_err(|error| failed("sync the directory", &error))?;
+    Store::open(Box::new(existing(storage)?), store_id)
+}
+
+/// The same to read it: nothing is written.
+pub(super) fn look(storage: &dyn Storage, store_id: &[u8; 16]) -> Result<Store, StoreError> {
+    Store::look(Box::new(existing(storage)?), store_id)
+}
+
+fn existing(storage: &dyn Storage) -> Result<Adapted, StoreError> {
     let file = storage.open(STORE_NAME).map_err(|error| failed("open the run store", &error))?;
     if file.len().map_err(|error| failed("read the run store", &error))? == 0 {
         return Err(StoreError::Damaged { what: "its file is empty".into() });
     }
-    Store::open(Box::new(Adapted(file)), store_id)
+    Ok(Adapted(file))
 }

@@ -151,7 +151,7 @@ impl World {
         let waits_for_nobody = |ask: &Ask| match ask {
             Ask::Result { .. } => false,
             Ask::Update { id, .. } => !latest_is_held(engine, id),
-            Ask::Start { .. } | Ask::Fact(..) | Ask::Query | Ask::Any => true,
+            Ask::Start { .. } | Ask::Fact(..) | Ask::Branch(_) | Ask::Query | Ask::Any => true,
         };
         if let Some((token, ask)) = asks.iter().find(|(_, ask)| waits_for_nobody(ask)) {
             return Err(format!("LAW-1: the client of request {token:x} was never answered: {ask:?}"));

@@ -4,6 +4,7 @@ use super::host::Broken;
 use super::oracle::{Fact, Oracle, latest, newest_of_shard};
 use super::program::{SIGNALS, some_conflict, some_id, some_input, some_reuse};
 use super::world::World;
+use crate::engine::{Border, BranchRequest};
 use crate::engine::{EngineError, ErrorCode, Event, EventKind, FIELD, Lsn, NewSignal, NewUpdate, Run, Token};
 use crate::engine::{ForeignEngine, StartRequest, StartWith, Status};
 use crate::log::LogState;
@@ -31,6 +32,8 @@ pub(super) enum Ask {
     },
     /// What the code of a run has seen.
     Query,
+    /// A run that goes on from an earlier place, under this id.
+    Branch(String),
     Any,
 }
 
@@ -46,7 +49,7 @@ impl World {
         let id = some_id(&mut self.rng);
         let known = latest(self.engine(), &id).map(|(run_id, _)| run_id);
         let run = Run { id: &id, run_id: "" };
-        let what = self.rng.below(20);
+        let what = self.rng.below(22);
         let fact = |make: fn(String, String) -> Fact| known.clone().map(|run_id| make(id.clone(), run_id));
         let (asked, fact) = match what {
             0..=6 => return self.start(thread, token, &id),
@@ -80,6 +83,7 @@ impl World {
                 let sent = self.engine_of(thread).ask(token, run, "where", "");
                 return self.asked(token, &format!("query of {id}"), sent, Some(Ask::Query));
             }
+            18..=19 => return self.branch(thread, token, run, what == 18),
             _ => {
                 let sent = self.engine_of(thread).result(token, run);
                 let ask = known.map(|run_id| Ask::Result { id: id.clone(), run_id });
@@ -92,6 +96,25 @@ impl World {
             self.refused(error.code)?;
         }
         self.asked(token, &format!("command {what} to {id}"), asked, Some(ask))
+    }
+
+    /// A run is reset, or forked. With fresh keys, by which the oracle tells its traces apart.
+    fn branch(&mut self, thread: usize, token: Token, run: Run<'_>, is_reset: bool) -> Result<(), Broken> {
+        let place = self.rng.between(1, 4) as u32;
+        let request = BranchRequest {
+            border: if self.rng.one_in(3) { Border::End } else { Border::Operation(place) },
+            reapplies_signals: self.rng.one_in(2),
+            has_fresh_keys: true,
+            version: None,
+            actor: None,
+        };
+        let to = if is_reset { run.id.to_owned() } else { some_id(&mut self.rng) };
+        let engine = self.engine_of(thread);
+        let sent = if is_reset { engine.reset(token, run, request) } else { engine.fork(token, run, &to, request) };
+        if let Err(error) = &sent {
+            self.refused(error.code)?;
+        }
+        self.asked(token, &format!("{request:?} of {} as {to}", run.id), sent, Some(Ask::Branch(to)))
     }
 
     fn engine_of(&mut self, thread: usize) -> &mut ForeignEngine {
@@ -184,9 +207,15 @@ pub(super) fn answered(asks: &mut BTreeMap<Token, Ask>, oracle: &mut Oracle, eve
         (Ask::Update { .. }, EventKind::Result) if event.b == u32::from(Status::Refused.code()) => Ok(()),
         (Ask::Query, EventKind::Reply) => oracle.queried(&event.text),
         (
-            Ask::Fact(Fact::Signal { .. }, _) | Ask::Any | Ask::Result { .. } | Ask::Update { .. } | Ask::Query,
+            Ask::Fact(Fact::Signal { .. }, _)
+            | Ask::Any
+            | Ask::Branch(_)
+            | Ask::Result { .. }
+            | Ask::Update { .. }
+            | Ask::Query,
             EventKind::Refuse,
         ) => Ok(()),
+        (Ask::Branch(id), EventKind::Reply) => oracle.told(Fact::Exists { id, run_id: event.text }, Lsn::NONE),
         (Ask::Any, EventKind::Ack) => Ok(()),
         (_, kind) => Err(format!("a client got {kind:?} {:?}, which answers nothing", event.text)),
     }

@@ -66,7 +66,10 @@ impl Host {
                 self.drop_code(slot);
                 Ok(())
             }
-            EventKind::Notice if event.b == 3 => Err(format!("LAW-5: a run is stuck: {:?}", event.text)),
+            // Threads that die three times in the same turn are taken for its fault; it is resumed in the end.
+            EventKind::Notice if event.b == 3 && !event.text.contains("3 threads in a row") => {
+                Err(format!("LAW-5: a run is stuck: {:?}", event.text))
+            }
             EventKind::Notice | EventKind::Blocked => Ok(()),
             EventKind::Ask => {
                 let code = self.codes.get(&Slot(event.b));

@@ -314,7 +314,7 @@ fn holds(fact: &Fact, image: &Image) -> bool {
 /// The run that went on for a run, and so forth: one record ended the one and began the other.
 fn last_of_chain<'a>(images: &'a Images, shard: ShardId, first: &'a Image) -> &'a Image {
     let mut image = first;
-    while let Some((Status::ContinuedAsNew, _, lsn)) = &image.outcome {
+    while let Some((Status::ContinuedAsNew | Status::Terminated, _, lsn)) = &image.outcome {
         let begun_by = |next: &&Image| next.id == image.id && next.journal.first().is_some_and(|entry| entry.0 == *lsn);
         let of_shard = images.range((shard, RunNo(0))..=(shard, RunNo(u64::MAX)));
         match of_shard.map(|(_, next)| next).find(begun_by) {
@@ -333,7 +333,7 @@ fn check_journals(images: &Images) -> Result<(), String> {
     let went_on: BTreeSet<(ShardId, Lsn)> = images
         .iter()
         .filter_map(|((shard, _), image)| match &image.outcome {
-            Some((Status::ContinuedAsNew, _, lsn)) => Some((*shard, *lsn)),
+            Some((Status::ContinuedAsNew | Status::Terminated, _, lsn)) => Some((*shard, *lsn)),
             Some(_) | None => None,
         })
         .collect();
@@ -344,7 +344,10 @@ fn check_journals(images: &Images) -> Result<(), String> {
             // What a run took over from the one that went on as it was checked there.
             let is_carried =
                 went_on.contains(&(*shard, *lsn)) && image.journal.first().is_some_and(|(first, _)| first == lsn);
-            match Record::decode(bytes).map_err(|error| format!("LAW-10: a record of run {name}: {error}"))? {
+            let record = Record::decode(bytes).map_err(|error| format!("LAW-10: a record of run {name}: {error}"))?;
+            // So was what it is a copy of.
+            let is_carried = is_carried || record.run() != Some(*no);
+            match record {
                 Record::StepDone { seq, .. } if !settled.insert((2, seq)) => {
                     return Err(format!("LAW-7: operation {} of run {name} has two results", seq.0));
                 }

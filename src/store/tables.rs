@@ -60,13 +60,24 @@ impl Store {
     /// left as it was.
     pub fn open(file: Box<dyn StoreFile>, store: &[u8; 16]) -> Result<Store, StoreError> {
         let file: Arc<dyn StoreFile> = file.into();
+        let identity = Store::look_at(Arc::clone(&file), store)?.identity;
+        Store::over(file, identity)
+    }
+
+    /// Opens a store to read it: its file is left as it is.
+    pub fn look(file: Box<dyn StoreFile>, store: &[u8; 16]) -> Result<Store, StoreError> {
+        Store::look_at(file.into(), store)
+    }
+
+    fn look_at(file: Arc<dyn StoreFile>, store: &[u8; 16]) -> Result<Store, StoreError> {
         let unknown = Identity { store: *store, shards: 0 };
-        let probe = Probe::of(Arc::clone(&file)).map_err(|error| StoreError::Io { detail: error.to_string() })?;
-        let identity = Store::over(Arc::new(probe), unknown)?.read_identity()?;
+        let probe = Probe::of(file).map_err(|error| StoreError::Io { detail: error.to_string() })?;
+        let opened = Store::over(Arc::new(probe), unknown)?;
+        let identity = opened.read_identity()?;
         if identity.store != *store {
             return Err(StoreError::Foreign { detail: "it was made for another log".into() });
         }
-        Store::over(file, identity)
+        Ok(Store { identity, ..opened })
     }
 
     fn read_identity(&self) -> Result<Identity, StoreError> {

@@ -43,3 +43,15 @@ fn a_step_without_a_result_gets_no_body_in_a_revived_run() {
     world.next(ghost);
     assert_eq!(world.step(ghost, "s"), Ok(OpenedStep::Later), "as in any replay");
 }
+
+#[test]
+fn a_run_that_was_paused_when_it_ended_is_replayed_all_the_same() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.rests(run);
+    world.on(0, |shard, work| shard.pause(work, Target { id: "a", run: None }, None)).unwrap();
+    world.terminate("a").unwrap();
+    let live = std::mem::replace(&mut world.shards[0], Shard::new(ShardId(0), 1));
+    world.shards[0] = live.revived(run.1).unwrap();
+    assert_eq!(world.load(R(0, REVIVED)), Some(true));
+}

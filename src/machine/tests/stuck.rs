@@ -223,3 +223,56 @@ fn a_stuck_run_that_is_not_to_wait_fails_in_one_record() {
     world.reopen(false);
     assert_eq!(world.status(run), Some(Status::Failed));
 }
+
+#[test]
+fn a_stuck_run_is_tried_again_less_and_less_often_and_nothing_is_recorded() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.sleep(run, 5).unwrap();
+    world.rests(run);
+    world.crash(run);
+    let records = world.log.len();
+    for after_ms in [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000] {
+        assert_eq!(world.step(run, "other"), Err(Halt::Mismatch));
+        world.on(0, |shard, work| shard.retry_stuck(work, run.1));
+        world.effects.clear();
+        world.advance(after_ms - 1);
+        assert!(!world.has_effect(|effect| matches!(effect, Effect::Load(_))));
+        world.advance(1);
+        assert!(world.has_effect(|effect| matches!(effect, Effect::Dropped(_))));
+        assert!(world.has_effect(|effect| matches!(effect, Effect::Load(_))), "after {after_ms}");
+        world.load(run);
+        assert_eq!(world.next(run), Some((DeliveryKind::Start, 0)));
+    }
+    assert_eq!(world.log.len(), records);
+    world.sleep(run, 5).unwrap();
+    assert_eq!(world.next(run), None);
+    world.advance(0);
+    assert_eq!(world.next(run), Some((DeliveryKind::TimerFired, 1)), "the code fits again");
+}
+
+#[test]
+fn the_next_try_is_taken_back_when_somebody_comes_before_it() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.sleep(run, 5).unwrap();
+    world.rests(run);
+    for way in ["resume", "pause", "end"] {
+        world.crash(run);
+        assert_eq!(world.step(run, "other"), Err(Halt::Mismatch));
+        world.on(0, |shard, work| shard.retry_stuck(work, run.1));
+        assert!(world.shards[0].next_due_ms().is_some());
+        let target = Target { id: "a", run: None };
+        match way {
+            "resume" => world.resume("a").unwrap(),
+            "pause" => {
+                world.on(0, |shard, work| shard.pause(work, target, None)).unwrap();
+                world.resume("a").unwrap();
+            }
+            _ => world.terminate("a").unwrap(),
+        }
+        assert_eq!(world.shards[0].next_due_ms(), None, "{way}");
+    }
+    world.on(0, |shard, work| shard.retry_stuck(work, run.1));
+    assert_eq!(world.shards[0].next_due_ms(), None, "it is not stuck");
+}
