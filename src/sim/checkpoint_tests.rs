@@ -365,8 +365,8 @@ fn damage_to_one_run_is_told_and_spares_the_others_law_10() {
 #[test]
 fn the_log_keeps_what_the_scheduler_has_recorded() {
     let disk = SimDisk::new(Rng::new(1));
-    let mut tasks = crate::scheduler::Config::default();
-    tasks.queues = [("mail".into(), crate::scheduler::QueueConfig::default())].into();
+    let queues = [("mail".into(), crate::scheduler::QueueConfig::default())].into();
+    let tasks = crate::scheduler::Config { queues, ..crate::scheduler::Config::default() };
     let config = Config { tasks, ..config(&disk) };
     let mut first = ForeignEngine::open(config.clone(), Box::new(|| {})).unwrap();
     first.enqueue(1, &[(TaskSpec::new("mail", "work", b"input"), Dedupe::default())]).unwrap();

@@ -5,6 +5,7 @@
 use super::file::StoreFile;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 
@@ -51,16 +52,17 @@ impl StoreFile for Probe {
         let end = offset + bytes.len() as u64;
         written.length = written.length.max(end);
         for at in offset / BLOCK..end.div_ceil(BLOCK) {
-            if !written.blocks.contains_key(&at) {
-                let mut block = vec![0; BLOCK as usize];
-                self.file.read_at(&mut block, at * BLOCK)?;
-                written.blocks.insert(at, block);
-            }
+            let block = match written.blocks.entry(at) {
+                Entry::Occupied(block) => block.into_mut(),
+                Entry::Vacant(place) => {
+                    let mut block = vec![0; BLOCK as usize];
+                    self.file.read_at(&mut block, at * BLOCK)?;
+                    place.insert(block)
+                }
+            };
             let (from, to) = ((at * BLOCK).max(offset), ((at + 1) * BLOCK).min(end));
-            if let Some(block) = written.blocks.get_mut(&at) {
-                let part = &bytes[(from - offset) as usize..(to - offset) as usize];
-                block[(from - at * BLOCK) as usize..(to - at * BLOCK) as usize].copy_from_slice(part);
-            }
+            let part = &bytes[(from - offset) as usize..(to - offset) as usize];
+            block[(from - at * BLOCK) as usize..(to - at * BLOCK) as usize].copy_from_slice(part);
         }
         Ok(())
     }

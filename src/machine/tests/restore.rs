@@ -44,7 +44,7 @@ pub(super) fn play(world: &mut World, script: &[(u8, u8)]) {
         let other = ids[usize::from(argument / 5 % 5)];
         let known = world.shards[world.home(id)].find(Target { id, run: None }).ok();
         let run = known.map(|run| R(world.home(id), run));
-        match (what % 24, run) {
+        match (what % 26, run) {
             (0, _) => {
                 let policies = (IdReuse::from_code(argument % 3), IdConflict::from_code(argument % 4));
                 let (Some(reuse), Some(conflict)) = policies else { continue };
@@ -71,6 +71,14 @@ pub(super) fn play(world: &mut World, script: &[(u8, u8)]) {
                 let _ = world.next(run);
                 let roles = [TaskRole::Awaited, TaskRole::AwaitedLoosely, TaskRole::Detached];
                 let _ = world.task(run, other, roles[usize::from(argument % 3)]);
+            }
+            (24, Some(_)) => {
+                let border = super::branching::before(Border::Operation(u32::from(argument % 4) + 1));
+                let _ = super::branching::reset(world, id, border);
+            }
+            (25, Some(_)) => {
+                let border = super::branching::before(Border::Operation(u32::from(argument % 4) + 1));
+                let _ = super::branching::fork(world, id, other, border);
             }
             (23, Some(run)) => world.task_ended(run, u32::from(argument % 8) + 1),
             (6, Some(run)) if world.shards[run.0].explain(run.1) == Explanation::Absent => {

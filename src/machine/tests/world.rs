@@ -89,8 +89,8 @@ impl World {
         let result = work(&mut self.shards[shard], &mut context);
         for effect in effects {
             match effect {
-                // There is no scheduler here: what it is told stays in the outbox.
-                Effect::Post(message) if message.to == ShardId::SCHEDULER => {}
+                // There is no scheduler here: what it is told stays in the outbox, unless somebody looks at the mail.
+                Effect::Post(message) if message.to == ShardId::SCHEDULER && !self.is_mail_held => {}
                 Effect::Post(message) => self.mail.push_back(message),
                 other => self.effects.push((shard, other)),
             }
