@@ -98,8 +98,10 @@ impl<'a> Loading<'a> {
                 run_id(id, no)
             ));
         };
+        let mut unread = None;
         store.open_runs(id, &mut |run| {
             let no = run.no;
+            unread = unread.take().or_else(|| unread_of(&run));
             if let Err(what) = restore_open(machine, run) {
                 rests(no, what);
             }
@@ -107,12 +109,16 @@ impl<'a> Loading<'a> {
         let mut lost_histories = Vec::new();
         store.ended_runs(id, &mut |run| {
             let no = run.no;
+            unread = unread.take().or_else(|| unread_of(&run));
             match recall_ended(machine, run) {
                 Ok(None) => {}
                 Ok(Some(error)) => lost_histories.push(format!("run {} has no history: {error}", run_id(id, no))),
                 Err(what) => rests(no, what),
             }
         })?;
+        if let Some(error) = unread {
+            return Err(error);
+        }
         warnings.append(&mut lost_histories);
         self.positions[index] = machine
             .restore_state(&state)
@@ -175,6 +181,12 @@ impl<'a> Loading<'a> {
         }
         machine.restore(lsn, bytes).map_err(|error| error.to_string())
     }
+}
+
+/// What of a run could not be read though nothing says that it is damaged: the next open may read it.
+fn unread_of(run: &FoundRun) -> Option<StoreError> {
+    let errors = [run.head.as_ref().err(), run.journal.as_ref().err()];
+    errors.into_iter().flatten().find(|error| !matches!(error, StoreError::Damaged { .. })).cloned()
 }
 
 fn restore_open(machine: &mut Shard, run: FoundRun) -> Result<(), String> {

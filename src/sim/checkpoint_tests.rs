@@ -363,6 +363,30 @@ fn damage_to_one_run_is_told_and_spares_the_others_law_10() {
 }
 
 #[test]
+fn what_cannot_be_read_at_an_open_is_not_taken_for_damage_rule_r4() {
+    let disk = SimDisk::new(Rng::new(1));
+    kill(&disk, filled(&disk), false);
+    for call in 1.. {
+        disk.fail_after(call);
+        let opened = try_engine(&disk);
+        let was_reached = disk.take_errors() > 0;
+        disk.fail_after(u64::MAX / 2);
+        match opened {
+            Ok(mut engine) => {
+                assert_eq!(engine.group().warnings(), [""; 0], "call {call}");
+                assert_ne!(history(&mut engine, "r5"), "", "call {call}");
+                kill(&disk, engine, false);
+            }
+            Err(error) => assert_eq!(error.code, ErrorCode::Storage, "call {call}: {error}"),
+        }
+        if !was_reached {
+            assert!(call > 20, "an open makes more calls than {call}");
+            return;
+        }
+    }
+}
+
+#[test]
 fn the_log_keeps_what_the_scheduler_has_recorded() {
     let disk = SimDisk::new(Rng::new(1));
     let queues = [("mail".into(), crate::scheduler::QueueConfig::default())].into();
