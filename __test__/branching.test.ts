@@ -1,4 +1,5 @@
 import { NonRetryableError, signal, task, workflow } from 'fusee';
+import { replay } from 'fusee/testing';
 import { engineOf, rejection } from './support/engines';
 
 const go = signal<string>('go');
@@ -285,6 +286,27 @@ test('steps of before a continueAsNew are in another run', async () => {
   const again = await handle.reset({ toStep: 'step 2' });
   await again.signal(go, 'end');
   await expect(handle.result()).resolves.toBe('end');
+});
+
+test('a fork and a run in the place of another one are exported and replayed', async () => {
+  const kid = workflow('kid', () => 7);
+  const parent = workflow('parent', async (ctx: any) => {
+    const seven = await ctx.run(kid);
+    const before = ctx.uuid();
+    await ctx.step('s', () => seven);
+    return [seven, before, ctx.uuid(), await ctx.run(kid)];
+  });
+  const engine = await engineOf([parent, kid]);
+  const source = await engine.start(parent, undefined, { id: 'p' });
+  await source.result();
+  const fork = await source.fork({ toStep: 's', id: 'f' });
+  const deep = await fork.fork({ toStep: 's', id: 'g' });
+  const reset = await source.reset({ toStep: 's', freshKeys: true });
+  for (const handle of [fork, deep, reset]) {
+    const result = await handle.result();
+    const replayed = await replay(parent as any, await handle.export(), { workflows: [kid] } as any);
+    expect(replayed).toMatchObject({ status: 'completed', result });
+  }
 });
 
 test('a query of a fork that has ended is answered from its copied records', async () => {

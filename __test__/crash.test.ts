@@ -37,6 +37,34 @@ test('a result() that was asked for before a crash still comes', async () => {
   await expect(result).resolves.toBe('slept');
 });
 
+test('execute() says that its start was lost in a crash, or still gives the result', async () => {
+  const naps = workflow('naps', async (ctx: any) => {
+    await ctx.sleep('1h');
+    return 'slept';
+  });
+  const engine = await engineOf([naps]);
+  const lost = rejection(engine.execute(naps, undefined, { id: 'n' }));
+  await engine.crash();
+  const error = await lost;
+  expect(error).toMatchObject({ name: 'StorageError' });
+  expect(String(error)).toContain('crashed before the answer was durable');
+  const kept = engine.execute(naps, undefined, { id: 'n' });
+  await engine.idle();
+  await engine.crash();
+  await engine.advance('1h');
+  await expect(kept).resolves.toBe('slept');
+});
+
+test('an execute() that fails names the run that it started', async () => {
+  const broken = workflow('broken', async () => {
+    throw new Error('no');
+  });
+  const engine = await engineOf([broken]);
+  const error: any = await rejection(engine.execute(broken, undefined, { id: 'b' }));
+  const { runId } = await engine.handle(broken, 'b').describe();
+  expect(error).toMatchObject({ name: 'WorkflowFailedError', id: 'b', runId });
+});
+
 test('LAW-7: a body that was lost runs again as the next attempt, with the same key', async () => {
   const keys: [number, string][] = [];
   let hangs = true;

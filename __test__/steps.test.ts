@@ -142,3 +142,53 @@ test('the context of a ctx.step call reaches its function, the context of a call
   const result = await storage.run('callers', () => engine.execute(contexts));
   expect(result).toEqual([undefined, 'mine', undefined]);
 });
+
+test('LAW-6, LAW-7: results that come at the same time are each given to their own step, now and in a replay', async () => {
+  const values = [
+    undefined,
+    null,
+    '],[{"a\\',
+    { a: [1, { b: ',}' }], $: 'x' },
+    [[]],
+    new Date(5),
+    -0,
+    3n,
+    'é😀',
+    new Map([[1, ',']]),
+    {},
+    true,
+  ];
+  const given = (index: number): unknown => values[index % values.length];
+  const parallel = workflow('parallel', async (ctx: any, count: number) => {
+    const steps = Array.from({ length: count }, (_, index) => ctx.step(`s${index}`, () => given(index)));
+    return await Promise.all(steps);
+  });
+  const failing = workflow('failing', async (ctx: any) => {
+    const steps = [1, 2, 3].map((index) =>
+      ctx.step(`f${index}`, () => {
+        if (index === 2) throw new NonRetryableError('two');
+        return index;
+      }),
+    );
+    return (await Promise.allSettled(steps)).map(({ status }) => status);
+  });
+  const engine = await engineOf([parallel, failing]);
+  const runs = [...Array(40).keys()].map((index) => engine.execute(parallel, index % 20));
+  const ends = [engine.execute(failing), engine.execute(parallel, 700), engine.execute(failing)];
+  for (const [index, result] of (await Promise.all(runs)).entries()) {
+    expect(result).toEqual([...Array(index % 20).keys()].map(given));
+  }
+  const [first, many, last] = await Promise.all(ends);
+  expect(many).toEqual([...Array(700).keys()].map(given));
+  expect([first, last]).toEqual(Array(2).fill(['fulfilled', 'rejected', 'fulfilled']));
+});
+
+test('of results that come at the same time, one that is too large fails its own step alone', async () => {
+  const sized = workflow('sized', async (ctx: any, bytes: number) => ctx.step('s', () => 'x'.repeat(bytes)));
+  const engine = await engineOf([sized], { payloadBytesMax: 20_000, replayOnClose: false });
+  const ends = await Promise.allSettled([100, 19_998, 19_999, 5, 30_000].map((bytes) => engine.execute(sized, bytes)));
+  expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'rejected']);
+  expect(String((ends[2] as any).reason.cause.message)).toMatch(
+    /the result of step 's' takes 20001 bytes; the limit is 20000/,
+  );
+});

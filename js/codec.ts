@@ -24,6 +24,8 @@ import { read } from './codec/read.js';
 import { write, writeLeniently, writeMarked } from './codec/write.js';
 
 const UNDEFINED = '{"$":["u"]}';
+/** What `JSON.stringify` writes as that. */
+const UNDEFINED_JSON = { $: ['u'] };
 
 /** Text of a value. @throws TypeError that names the path to what cannot be written */
 export function encode(value: unknown): string {
@@ -33,6 +35,18 @@ export function encode(value: unknown): string {
 /** The value of a text. @throws SyntaxError, TypeError if it is none */
 export function decode(text: string): unknown {
   return text === UNDEFINED ? undefined : read(text);
+}
+
+export { NOT_JSON };
+
+/** What `JSON.stringify` writes as the text of a value, also inside of an array. {@link NOT_JSON}: there is none. */
+export function jsonOf(value: unknown): unknown {
+  return value === undefined ? UNDEFINED_JSON : copyJson(value);
+}
+
+/** What a reader of such a text gets (LAW-6). */
+export function valueOf(json: unknown): unknown {
+  return json === UNDEFINED_JSON ? undefined : json;
 }
 
 /**

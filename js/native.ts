@@ -38,6 +38,10 @@ export interface NativeOptions {
 /** The verbs of one open engine. `token` names the answer, which comes as an event. */
 export interface NativeEngine extends PumpVerbs {
   durable(): number;
+  /**
+   * Starts a run. Token 0: nobody waits for its run id.
+   * @returns its number times 2^16, plus its shard, to be told nobody before its result; below 0: it is refused
+   */
   start(
     token: number,
     resultToken: number,
@@ -48,7 +52,7 @@ export interface NativeEngine extends PumpVerbs {
     policies: number,
     timeoutMs: number,
     actor: string,
-  ): void;
+  ): number;
   signal(
     token: number,
     id: string,

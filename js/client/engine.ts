@@ -59,8 +59,26 @@ export class Engine {
   }
 
   /** Starts a workflow and waits for its result. */
-  async execute(workflow: unknown, input?: unknown, options?: StartOptions & ResultOptions): Promise<unknown> {
-    const { signal, ...startOptions } = options ?? {};
+  execute(workflow: unknown, input?: unknown, options?: StartOptions & ResultOptions): Promise<unknown> {
+    if (options !== undefined) return this.executeWith(workflow, input, options);
+    try {
+      const start = readStart(this.core, workflow, input, undefined, 'engine.execute');
+      // The promise of the request itself: another one around it would be felt where thousands are executed at once.
+      if (!isThenable(start)) return requestResult(this.core, start, readResult).promise;
+      return start.then((read) => requestResult(this.core, read, readResult).promise);
+    } catch (error) {
+      return promised(() => {
+        throw error;
+      });
+    }
+  }
+
+  private async executeWith(
+    workflow: unknown,
+    input: unknown,
+    options: StartOptions & ResultOptions,
+  ): Promise<unknown> {
+    const { signal, ...startOptions } = options;
     const patience = patienceOf({ signal }, 'engine.execute');
     const read = readStart(this.core, workflow, input, startOptions, 'engine.execute');
     const start = isThenable(read) ? await read : read;

@@ -3,7 +3,7 @@
  *
  * It does not know what is asked for.
  */
-import { ClosedError, fromNative } from '../errors.js';
+import { ClosedError, fromNative, RunNotFoundError } from '../errors.js';
 
 const ACK = 6;
 const REPLY = 7;
@@ -33,10 +33,12 @@ export interface Waiting {
   reject(error: unknown): void;
 }
 
-/** A run whose end is waited for; its run id is filled in when it is known. */
+/** A run whose end is waited for; its run id is empty as long as it is not known. */
 export interface ResultTarget {
   readonly id: string;
-  runId: string;
+  readonly runId: string;
+  /** Of a run that this request started: what is said if it is not there, since a crash in memory has lost it. */
+  lost?: Error | undefined;
   /** It is a task: its id is all that names it. */
   readonly isTask?: boolean;
 }
@@ -75,7 +77,8 @@ export class Request<T> implements Waiting {
   }
 
   reject(error: unknown): void {
-    this.rejectWith(error);
+    const lost = this.target?.lost;
+    this.rejectWith(lost !== undefined && RunNotFoundError.is(error) ? lost : error);
   }
 }
 

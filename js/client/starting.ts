@@ -7,7 +7,7 @@ import { fromNative, UnknownDefinitionError } from '../errors.js';
 import { randomId } from '../ids.js';
 import { conflictPolicyCode, knownOptions, oneLine, reusePolicyCode } from '../options.js';
 import type { EngineCore } from './core.js';
-import type { Reader, Request, Requests, ResultTarget, Waiting } from './requests.js';
+import type { Reader, Request, ResultTarget } from './requests.js';
 
 /** Options of a start, as callers give them. */
 export interface StartOptions {
@@ -20,6 +20,11 @@ export interface StartOptions {
 }
 
 const START_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'actor'];
+
+/** In place of a token. */
+const NOBODY = 0;
+/** There are at most so many. */
+const SHARDS = 2 ** 16;
 
 /** A start, ready to be asked for. */
 export interface Start {
@@ -57,12 +62,15 @@ export function readStart(
     policies: (reusePolicyCode(options?.idReusePolicy) << 2) | (conflictPolicyCode(options?.idConflictPolicy) << 4),
     timeoutMs: timeout === undefined ? -1 : toMs(timeout),
     actor: oneLine(options?.actor, 'actor'),
+    input: '',
   };
   const what = `the input of workflow '${type}'`;
+  const withInput = (value: unknown): Start => {
+    start.input = core.encode(value, what);
+    return start;
+  };
   const checked: unknown = checkInput(definition, input);
-  if (isThenable(checked))
-    return Promise.resolve(checked).then((parsed) => ({ ...start, input: core.encode(parsed, what) }));
-  return { ...start, input: core.encode(checked, what) };
+  return isThenable(checked) ? Promise.resolve(checked).then(withInput) : withInput(checked);
 }
 
 /** Asks for a start. Resolves with the run id once it is durable. */
@@ -70,48 +78,37 @@ export function requestStart(core: EngineCore, start: Start): Request<string> {
   return core.request((token) => send(core, start, token, 0), runIdOf);
 }
 
-/** Asks for a start and for the result of the run. */
+/** Asks for a start and for the result of the run. Nobody waits for the start itself. */
 export function requestResult<T>(core: EngineCore, start: Start, read: Reader<T>): Request<T> {
   core.check();
-  const { requests } = core;
-  const target: ResultTarget = { id: start.id, runId: '' };
-  const result = requests.prepare(read, target);
-  const reply = new StartOfResult(requests.nextToken(), requests, result, target);
-  requests.add(reply);
+  const target = new StartedRun(start.id);
+  const result = core.requests.prepare(read, target);
   try {
-    send(core, start, reply.token, result.token);
+    target.run = send(core, start, NOBODY, result.token);
   } catch (error) {
-    requests.remove(reply);
-    reply.reject(fromNative(error));
+    core.requests.remove(result);
+    result.reject(fromNative(error));
   }
   core.pump.wake();
   return result;
 }
 
-/** The start of a run whose result is waited for: nobody waits for the start itself. */
-class StartOfResult implements Waiting {
-  readonly target = null;
+/** A run that was started for its result. */
+class StartedRun implements ResultTarget {
+  /** As the addon answered: its number times 2^16, plus its shard. */
+  run = -1;
+  lost: Error | undefined = undefined;
 
-  constructor(
-    readonly token: number,
-    private readonly requests: Requests,
-    private readonly result: Waiting,
-    private readonly run: ResultTarget,
-  ) {}
+  constructor(readonly id: string) {}
 
-  settle(text: string): void {
-    this.run.runId = runIdOf(text);
-  }
-
-  reject(error: unknown): void {
-    this.requests.remove(this.result);
-    this.result.reject(error);
+  get runId(): string {
+    return this.run < 0 ? '' : `${this.run % SHARDS}-${Math.floor(this.run / SHARDS)}`;
   }
 }
 
-function send(core: EngineCore, start: Start, token: number, resultToken: number): void {
+function send(core: EngineCore, start: Start, token: number, resultToken: number): number {
   const { id, type, version, input, policies, timeoutMs, actor } = start;
-  core.native.start(token, resultToken, id, type, version, input, policies, timeoutMs, actor);
+  return core.native.start(token, resultToken, id, type, version, input, policies, timeoutMs, actor);
 }
 
 /** A reply says which run has the id, and whether it was there before. */

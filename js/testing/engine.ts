@@ -235,8 +235,9 @@ export class TestEngine extends Engine {
           native.taskResult(request.token, target.id);
           continue;
         }
-        if (target === null || target.runId === '')
-          throw new StorageError('the engine crashed before the answer was durable');
+        const lost = new StorageError('the engine crashed before the answer was durable');
+        if (target === null || target.runId === '') throw lost;
+        if ('lost' in target) target.lost = lost;
         native.result(request.token, target.id, target.runId);
       } catch (error) {
         requests.remove(request);

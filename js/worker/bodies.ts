@@ -4,50 +4,42 @@
  * A body runs once its gate is durable (LAW-2), between turns; its outcome is recorded once (LAW-7), between turns too.
  * It does not know when turns are: the pump calls {@link Bodies.startDue} and {@link Bodies.record}.
  */
-import { passThrough } from '../codec.js';
+import { jsonOf, NOT_JSON, passThrough } from '../codec.js';
 import { NonRetryableError, StepError, StepInterruptedError, TimeoutError } from '../errors.js';
 import { shown } from '../options.js';
 import type { StepOp } from '../workflow/operations.js';
 import type { Run } from '../workflow/run.js';
 import { Attempt, CALLED, OVER, PENDING, type HeartbeatSink } from './attempt.js';
 import { marked } from './contexts.js';
+import { StepResults, type ResultOwner, type ResultVerbs } from './results.js';
 import { afterFailure, FINAL, PAUSE } from './retry.js';
 
 /** What bodies need of the engine. */
-export interface BodyVerbs {
+export interface BodyVerbs extends ResultVerbs {
   /** A body is about to be called: in a worker, whose thread is watched. */
   entering?(slot: number): void;
-  complete(slot: number, seq: number, lease: number, payload: string, takes: number): number;
   fail(slot: number, seq: number, lease: number, failure: string, retryDelayMs: number): number;
   heartbeat(slot: number, seq: number, lease: number, payload: string): void;
   armAttempt(slot: number, seq: number, lease: number, timeoutMs: number, heartbeatMs: number): void;
 }
 
 /** What bodies need of whoever has turns. */
-export interface BodyOwner {
+export interface BodyOwner extends ResultOwner {
   readonly isDev: boolean;
   /** The attempt whose body is being called. */
   body: Attempt | null;
   encode(value: unknown, what: string): string;
   encodeFailure(error: unknown): string;
-  checkSize(text: string, what: string): void;
   readonly nowMs: () => number;
   readonly random: () => number;
   warn(run: Run, message: string, error?: unknown): void;
   /** What runs in place of a step's function, in tests. */
   replacement(step: StepOp): ((attempt: number) => unknown) | undefined;
-  /** A run has a delivery. */
-  ready(run: Run): void;
-  /** A run has one delivery, which was taken. */
-  readyTaken(run: Run): void;
   /** The engine may have events. */
   wake(): void;
   /** An outcome waits to be recorded. */
   wakeLater(): void;
 }
-
-/** Answer of `complete`: the result is the run's next delivery, and was taken. */
-const TAKEN = 1;
 
 /** So many bodies start one after the other before anything else may happen. */
 const BATCH_MAX = 256;
@@ -62,11 +54,14 @@ export class Bodies implements HeartbeatSink {
   private gated: (StepOp | undefined)[] = [];
   private head = 0;
   private isHeld = false;
+  private readonly results: StepResults;
 
   constructor(
     private readonly verbs: BodyVerbs,
     private readonly owner: BodyOwner,
-  ) {}
+  ) {
+    this.results = new StepResults(verbs, owner, (attempt, error) => this.refuse(attempt, error));
+  }
 
   get hasFinished(): boolean {
     return this.finished.length > 0;
@@ -172,9 +167,14 @@ export class Bodies implements HeartbeatSink {
     for (const attempt of finished) {
       if (attempt.state === OVER || attempt.step.isClosed) continue;
       attempt.state = OVER;
-      if (attempt.hasFailed) this.recordFailure(attempt, attempt.outcome);
-      else this.recordResult(attempt);
+      if (attempt.hasFailed) {
+        this.results.record();
+        this.recordFailure(attempt, attempt.outcome);
+      } else {
+        this.recordResult(attempt);
+      }
     }
+    this.results.record();
   }
 
   /** The outcome of a step does not matter any more. Its signal aborts between turns, since code of the body follows. */
@@ -260,34 +260,27 @@ export class Bodies implements HeartbeatSink {
   }
 
   private recordResult(attempt: Attempt): void {
-    const { step } = attempt;
-    const what = `the result of step '${step.name}'`;
-    let passed: { readonly text: string; readonly value: unknown };
     try {
-      passed = passThrough(attempt.outcome);
-      this.owner.checkSize(passed.text, what);
+      const json = jsonOf(attempt.outcome);
+      if (json !== NOT_JSON) {
+        this.results.add(attempt, json);
+        return;
+      }
+      const { text, value } = passThrough(attempt.outcome);
+      this.results.record();
+      this.results.recordOne(attempt, text, value);
     } catch (error) {
-      // Its effect is done: another attempt would only do it again.
-      const message = `${what} cannot be recorded: ${messageOf(error)}`;
-      this.failForGood(
-        step,
-        Attempt.leaseOf(attempt),
-        attempt.attempt,
-        new NonRetryableError(message, { cause: error }),
-      );
-      return;
+      this.results.record();
+      this.refuse(attempt, error);
     }
-    const { run, seq } = step;
-    const takes = run.taken === 0 ? 1 : 0;
-    const answer = this.verbs.complete(run.slot, seq, Attempt.leaseOf(attempt), passed.text, takes);
-    if (answer < 0) return;
-    step.result = passed.value;
-    if (answer === TAKEN) {
-      run.taken = seq;
-      this.owner.readyTaken(run);
-    } else {
-      this.owner.ready(run);
-    }
+  }
+
+  /** A result that cannot be recorded: its effect is done, another attempt would only do it again. */
+  private refuse(attempt: Attempt, error: unknown): void {
+    const { step } = attempt;
+    const message = `the result of step '${step.name}' cannot be recorded: ${messageOf(error)}`;
+    const cause = new NonRetryableError(message, { cause: error });
+    this.failForGood(step, Attempt.leaseOf(attempt), attempt.attempt, cause);
   }
 
   private recordFailure(attempt: Attempt, error: unknown): void {

@@ -108,13 +108,17 @@ export class WorkerHost implements Host, BodyOwner {
   }
 
   checkSize(text: string, what: string): void {
+    if (this.isSmall(text)) return;
     const { payloadBytesMax } = this.settings;
-    // A UTF-16 unit takes 1 to 3 bytes.
-    if (text.length * 3 <= payloadBytesMax) return;
     const bytes = Buffer.byteLength(text);
     if (bytes > payloadBytesMax) {
       throw new RangeError(`${what} takes ${bytes} bytes; the limit is ${payloadBytesMax} (payloadBytesMax)`);
     }
+  }
+
+  isSmall(text: string): boolean {
+    // A UTF-16 unit takes 1 to 3 bytes.
+    return text.length * 3 <= this.settings.payloadBytesMax;
   }
 
   launch(run: Run): unknown {

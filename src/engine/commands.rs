@@ -4,11 +4,14 @@ use super::error::{EngineError, ErrorCode, bad_input};
 use super::events::fields;
 use super::foreign::{ForeignEngine, Run};
 use crate::machine::{NewUpdate, StartCommand, Target, check_actor, check_text};
-use crate::record::{IdConflict, IdReuse, NewRun, NewSignal, run_id};
+use crate::record::{IdConflict, IdReuse, NewRun, NewSignal, RunNo, ShardId, run_id};
 use crate::runtime::{Output, ShardCell, Token};
 
 /// A record that ends a run has about so many bytes besides its reason.
 const URGENT_BYTES: usize = 512;
+
+/// In place of a token: nobody waits for the answer.
+const NOBODY: Token = 0;
 
 /// What is sent to a run together with its start.
 #[derive(Clone, Copy, Debug)]
@@ -45,9 +48,10 @@ pub struct StartRequest<'a> {
 }
 
 impl ForeignEngine {
-    /// Starts a workflow. `token` gets the run id, and whether it was there before, once that is durable. What the id
-    /// policies refuse is refused by an event, like everything that rests on what is recorded: law 1.
-    pub fn start(&mut self, token: Token, request: StartRequest<'_>) -> Result<(), EngineError> {
+    /// Starts a workflow. `token` gets the run id, and whether it was there before, once that is durable; 0: nobody asks
+    /// for that. What the id policies refuse is refused by an event, like everything that rests on what is recorded: law 1.
+    /// The run is for the host alone until it hears of it, at the latest with the result; `None`: it is refused.
+    pub fn start(&mut self, token: Token, request: StartRequest<'_>) -> Result<Option<(ShardId, RunNo)>, EngineError> {
         self.admits(request.id)?;
         check_text("the type of a workflow", request.kind).map_err(bad_input)?;
         check_actor(request.actor).map_err(bad_input)?;
@@ -80,20 +84,23 @@ impl ForeignEngine {
                     if let Some(StartWith::Update(token, _)) = request.with {
                         refuse(cell, token, &refusal);
                     }
-                    refuse(cell, token, &refusal);
-                    request.result_token.into_iter().for_each(|token| refuse(cell, token, &refusal));
-                    return;
+                    let asking = [Some(token).filter(|token| *token != NOBODY), request.result_token];
+                    asking.into_iter().flatten().for_each(|token| refuse(cell, token, &refusal));
+                    return None;
                 }
             };
             let no = cell.shard.view(started.run).no;
-            let reply = fields(&[&run_id(shard, no), if started.is_existing { "1" } else { "0" }]);
-            cell.held.hold(cell.shard.last(), Output::Reply(token, reply));
+            if token != NOBODY {
+                let reply = fields(&[&run_id(shard, no), if started.is_existing { "1" } else { "0" }]);
+                cell.held.hold(cell.shard.last(), Output::Reply(token, reply));
+            }
             if let Some(token) = request.result_token {
                 cell.await_end(started.run, token);
             }
             if let Some(StartWith::Update(token, update)) = request.with {
                 super::updates::offer(cell, token, Target { id: request.id, run: Some(no) }, &update);
             }
+            Some((shard, no))
         })
     }
 

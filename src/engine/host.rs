@@ -285,12 +285,16 @@ impl ForeignEngine {
     ) -> Result<Completed, Halt> {
         let (shard, run) = self.place(slot)?;
         let completed = self.own(shard, run, |cell, work| {
-            let is_next = takes && cell.shard.has_seen_all(run) && cell.shard.fits(payload);
-            if !cell.shard.complete(work, run, seq, lease, payload) {
-                return Completed::Stale;
+            let shard = &mut cell.shard;
+            if !takes {
+                let counts = shard.complete(work, run, seq, lease, payload);
+                return if counts { Completed::Recorded } else { Completed::Stale };
             }
-            let taken = if is_next { cell.shard.quiescent(work, run) } else { None };
-            taken.map_or(Completed::Recorded, |_| Completed::Taken)
+            match shard.complete_next(work, run, seq, lease, payload) {
+                None => Completed::Stale,
+                Some(false) => Completed::Recorded,
+                Some(true) => Completed::Taken,
+            }
         })?;
         if completed == Completed::Taken {
             self.group.appended();

@@ -29,7 +29,7 @@ impl Rig {
     }
 
     fn start(&mut self, token: Token, id: &str, kind: &str, input: &str) -> Result<(), EngineError> {
-        self.engine.start(token, StartRequest { kind, input: input.as_bytes(), ..request(id) })
+        self.engine.start(token, StartRequest { kind, input: input.as_bytes(), ..request(id) }).map(drop)
     }
 
     fn signal(&mut self, token: Token, id: &str, payload: &str) -> Result<(), EngineError> {
@@ -245,6 +245,26 @@ fn nothing_is_told_before_it_is_durable_refusals_included_law_1() {
     let kinds: Vec<String> = (1..=8).filter_map(|token| rig.answer(token)).collect();
     assert_eq!(kinds.len(), 8);
     assert!(kinds[3].starts_with("Refuse 0 ALREADY_STARTED|"), "{}", kinds[3]);
+}
+
+#[test]
+fn a_start_that_nobody_asks_about_is_answered_by_its_result_alone() {
+    let mut rig = Rig::in_memory();
+    let started = |rig: &mut Rig| {
+        let request = StartRequest { kind: "echo", result_token: Some(2), reuse: IdReuse::Reject, ..request("a") };
+        rig.engine.start(0, request).unwrap()
+    };
+    let (shard, no) = started(&mut rig).unwrap();
+    assert_eq!(rig.told, [], "nothing was flushed");
+    rig.settle();
+    assert_eq!(rig.told.len(), 1);
+    assert!(rig.answer(2).unwrap().starts_with("Result"));
+    rig.engine.result(3, Run { id: "a", run_id: &crate::record::run_id(shard, no) }).unwrap();
+    rig.settle();
+    assert!(rig.answer(3).unwrap().starts_with("Result"));
+    assert_eq!(started(&mut rig), None);
+    rig.settle();
+    assert!(rig.answer(2).unwrap().starts_with("Refuse 0 ALREADY_STARTED|"));
 }
 
 #[test]

@@ -116,6 +116,10 @@ impl Shard {
 
     /// What stands for an outcome that is too large to be recorded, if it is.
     fn bounded_failure(&self, name: &str, attempt: u32, what: &str, payload: &[u8]) -> Option<String> {
+        if self.fits(payload) {
+            // Nearly always: what it would be called is not worth the writing.
+            return None;
+        }
         let why = self.limits.check_payload(&format!("{what} of step \"{name}\""), payload).err()?;
         Some(encode_step_failure(name, attempt, &why))
     }

@@ -116,18 +116,49 @@ impl Shard {
                     self.unanswered(work, run, number);
                     return None;
                 }
-                Walk::Deliver(kind, seq, time_ms) => {
-                    self.settle(run, kind, seq);
-                    let open = self.open_mut(run)?;
-                    open.delivered = position;
-                    open.turn_ms = open.turn_ms.max(time_ms);
-                    let is_last = open.cursor >= end && !open.is_replaying();
-                    open.code = if is_last { Code::InLastTurn } else { Code::InTurn };
-                    self.metrics.deliveries += 1;
-                    return Some(Delivery { kind, seq, is_last });
-                }
+                Walk::Deliver(kind, seq, time_ms) => return self.hand_out(run, position, kind, seq, time_ms),
             }
         }
+    }
+
+    /// Hands out an entry; the cursor is behind it.
+    fn hand_out(&mut self, run: RunIx, position: u32, kind: DeliveryKind, seq: Seq, time_ms: i64) -> Option<Delivery> {
+        self.settle(run, kind, seq);
+        let target = self.run_mut(run);
+        let end = target.journal.end();
+        let open = target.open_mut()?;
+        open.delivered = position;
+        open.turn_ms = open.turn_ms.max(time_ms);
+        let is_last = open.cursor >= end && !open.is_replaying();
+        open.code = if is_last { Code::InLastTurn } else { Code::InTurn };
+        self.metrics.deliveries += 1;
+        Some(Delivery { kind, seq, is_last })
+    }
+
+    /// A step's body returned, and its result is handed to the code as by [`Shard::quiescent`] if it is what comes next:
+    /// the code must have come to rest. `None`: the lease is dead, and nothing has changed; else whether it was handed out.
+    pub fn complete_next(
+        &mut self,
+        work: &mut Work<'_>,
+        run: RunIx,
+        seq: Seq,
+        lease: u32,
+        payload: &[u8],
+    ) -> Option<bool> {
+        let is_next = self.has_seen_all(run) && self.fits(payload);
+        if !self.complete(work, run, seq, lease, payload) {
+            return None;
+        }
+        Some(is_next && self.hand_out_result(run, seq, work.now_ms).is_some())
+    }
+
+    /// Hands out the result that was just recorded behind everything that the code has seen.
+    fn hand_out_result(&mut self, run: RunIx, seq: Seq, time_ms: i64) -> Option<Delivery> {
+        let target = self.run_mut(run);
+        let end = target.journal.end();
+        let open = target.open_mut()?;
+        let position = std::mem::replace(&mut open.cursor, end);
+        self.hand_out(run, position, DeliveryKind::StepCompleted, seq, time_ms)
     }
 
     /// Whether the code was handed everything that is recorded.

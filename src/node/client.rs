@@ -3,11 +3,14 @@
 use super::code::policies;
 use super::export::{Call, as_text, export, export_hot};
 use super::fault::{Fault, Shared};
-use crate::engine::{FIELD, Filter, Past, PastEnd, ROW, Run, Slot, StartRequest};
+use crate::engine::{FIELD, Filter, Past, PastEnd, ROW, Run, RunNo, ShardId, Slot, StartRequest};
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use std::cell::RefCell;
 use std::rc::Rc;
+
+/// A run crosses as its number times this, plus its shard.
+const SHARDS: f64 = 65_536.0;
 
 /// The texts of a start, kept to save their allocations.
 #[derive(Default)]
@@ -42,8 +45,8 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
             result_token: (result_token != 0).then_some(result_token),
             with: None,
         };
-        shared.borrow_mut().start(token, request)?;
-        Ok(0.0)
+        let run = shared.borrow_mut().start(token, request)?;
+        Ok(run.map_or(-1.0, |(ShardId(shard), RunNo(no))| no as f64 * SHARDS + f64::from(shard)))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "signal", move |call| {

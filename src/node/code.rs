@@ -2,7 +2,8 @@
 
 use super::export::{as_text, export, export_hot};
 use super::fault::{DEAD, Fault, LATER, RECORDED, Shared, halt};
-use super::heads::write_heads;
+use super::heads::{answer_rows, write_heads};
+use super::items::items;
 use super::task_texts::submission;
 use crate::engine::{
     ChildSpec, Completed, Delivery, DeliveryKind, Events, Halt, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Sending,
@@ -123,6 +124,27 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
             Ok(Completed::Stale) => DEAD,
             Err(reason) => halt(reason),
         })
+    })?;
+    let shared = Rc::clone(engine);
+    let texts = RefCell::new((Vec::new(), Vec::new()));
+    export_hot(env, object, "completeAll", move |call| {
+        let (rows, count) = (call.get(0)?, call.number(1)? as usize);
+        let (payloads, ranges) = &mut *texts.borrow_mut();
+        call.text(2, payloads)?;
+        items(payloads, ranges);
+        if ranges.len() != count {
+            return Err(Fault::bad_input(format!("{} results came for {count} steps", ranges.len())));
+        }
+        let mut engine = shared.borrow_mut();
+        answer_rows(rows, count, |index, [slot, seq, lease, takes]| {
+            let payload = &payloads[ranges[index].clone()];
+            match engine.complete(Slot(slot), Seq(seq), lease, payload, takes == 1) {
+                Ok(Completed::Recorded) => 0,
+                Ok(Completed::Taken) => 1,
+                Ok(Completed::Stale) | Err(_) => 2,
+            }
+        });
+        Ok(0.0)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "fail", move |call| {

@@ -1,4 +1,4 @@
-//! Writes the heads of events into memory that JS owns.
+//! Numbers of many things in one crossing, in memory that JS owns: heads of events, rows of results.
 #![allow(unsafe_code, reason = "the one place that writes into a typed array of JS")]
 
 use crate::engine::Event;
@@ -17,7 +17,7 @@ pub(super) fn write_heads(mut heads: Uint32Array, events: &[Event], has_more: bo
     let heads: &mut [u32] = unsafe { heads.as_mut() };
     let room = heads.len().saturating_sub(PREFIX) / HEAD;
     let written = events.len().min(room);
-    let mut text = String::new();
+    let mut text = String::with_capacity(events[..written].iter().map(|event| event.text.len()).sum());
     let mut end = 0;
     if heads.len() < PREFIX {
         return (0, text);
@@ -30,4 +30,16 @@ pub(super) fn write_heads(mut heads: Uint32Array, events: &[Event], has_more: bo
     heads[0] = written as u32;
     heads[1] = u32::from(has_more || written < events.len());
     (written, text)
+}
+
+/// Numbers a row of [`answer_rows`]: slot, operation, lease, and whether the result is to be taken as the next delivery.
+const ROW: usize = 4;
+
+/// Has each of the first `count` rows answered; the answer takes the place of its first number.
+pub(super) fn answer_rows(mut rows: Uint32Array, count: usize, mut answer: impl FnMut(usize, [u32; ROW]) -> u32) {
+    // SAFETY: as for the heads of events.
+    let rows: &mut [u32] = unsafe { rows.as_mut() };
+    for (index, row) in rows.as_chunks_mut::<ROW>().0.iter_mut().take(count).enumerate() {
+        row[0] = answer(index, *row);
+    }
 }

@@ -13,6 +13,7 @@ mod export;
 mod fault;
 mod groups;
 mod heads;
+mod items;
 mod journals;
 mod open;
 mod schedules;

@@ -122,5 +122,6 @@ fn start_with(shared: &Shared, call: &Call) -> Result<(), Fault> {
         result_token: None,
         with: Some(with),
     };
-    Ok(shared.borrow_mut().start(call.get(0)?, request)?)
+    shared.borrow_mut().start(call.get(0)?, request)?;
+    Ok(())
 }

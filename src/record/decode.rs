@@ -189,11 +189,11 @@ fn seq(from: &mut Reader<'_>) -> Result<Seq, DecodeError> {
     }
 }
 
-pub(super) fn small(from: &mut Reader<'_>) -> Result<u32, DecodeError> {
+pub(crate) fn small(from: &mut Reader<'_>) -> Result<u32, DecodeError> {
     u32::try_from(from.number()?).map_err(|_| DecodeError::Number)
 }
 
-pub(super) fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
+pub(crate) fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
     match from.byte()? {
         0 => Ok(false),
         1 => Ok(true),
@@ -201,7 +201,7 @@ pub(super) fn flag(from: &mut Reader<'_>) -> Result<bool, DecodeError> {
     }
 }
 
-pub(super) fn code<T>(from: &mut Reader<'_>, of: impl Fn(u8) -> Option<T>) -> Result<T, DecodeError> {
+pub(crate) fn code<T>(from: &mut Reader<'_>, of: impl Fn(u8) -> Option<T>) -> Result<T, DecodeError> {
     let code = from.byte()?;
     of(code).ok_or_else(|| DecodeError::Unknown(u64::from(code)))
 }
@@ -218,7 +218,7 @@ fn root(from: &mut Reader<'_>) -> Result<[u8; 16], DecodeError> {
     from.raw(16)?.try_into().map_err(|_| DecodeError::Short)
 }
 
-pub(super) fn read_caller(from: &mut Reader<'_>) -> Result<Caller, DecodeError> {
+pub(crate) fn read_caller(from: &mut Reader<'_>) -> Result<Caller, DecodeError> {
     Ok(Caller { shard: shard(from)?, run: run(from)?, seq: seq(from)? })
 }
 

@@ -222,7 +222,7 @@ fn update_head(out: &mut Writer<'_>, kind: u8, run: RunNo, number: u32, time_ms:
     out.signed(time_ms);
 }
 
-pub(super) fn write_caller(out: &mut Writer<'_>, caller: Caller) {
+pub(crate) fn write_caller(out: &mut Writer<'_>, caller: Caller) {
     out.number(u64::from(caller.shard.0));
     out.number(caller.run.0);
     out.number(u64::from(caller.seq.0));

@@ -21,7 +21,9 @@ mod task_golden;
 mod tasks;
 mod varint;
 
+pub(crate) use decode::{code, flag, read_caller, small};
 pub use encode::renumbered;
+pub(crate) use encode::write_caller;
 pub use failure::{encode_failure, encode_step_failure};
 pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
 pub use journal_file::{Cut, JOURNAL_FILE_FORMAT, JournalFault, JournalFile, JournalFileWriter, JournalWrong};
@@ -33,6 +35,7 @@ pub use task_codec::{
     decode_order, decode_schedule, decode_spec, encode_batch, encode_order, encode_ordered, encode_schedule,
     encode_spec, encode_submitted,
 };
+pub(crate) use task_codec::{read_limit, read_order, write_limit, write_order};
 pub use tasks::{
     AttemptEnd, CatchUp, Change, Class, Condition, Dedupe, DedupeMode, DedupeScope, Edge, LimitSpec, LimitUse,
     Occurrence, OnMiss, Order, Outcome, Overlap, Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo,

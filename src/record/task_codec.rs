@@ -247,13 +247,13 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<TaskRecord<'a>, DecodeError>
     })
 }
 
-fn write_order(out: &mut Writer<'_>, order: &Order) {
+pub(crate) fn write_order(out: &mut Writer<'_>, order: &Order) {
     write_caller(out, order.caller);
     write_known_origin(out, order.origin);
     out.byte(order.role.code());
 }
 
-fn read_order(from: &mut Reader<'_>) -> Result<Order, DecodeError> {
+pub(crate) fn read_order(from: &mut Reader<'_>) -> Result<Order, DecodeError> {
     Ok(Order { caller: read_caller(from)?, origin: read_known_origin(from)?, role: code(from, TaskRole::from_code)? })
 }
 
@@ -461,7 +461,7 @@ fn read_change<'a>(from: &mut Reader<'a>) -> Result<Change<'a>, DecodeError> {
     })
 }
 
-fn write_limit(out: &mut Writer<'_>, spec: LimitSpec) {
+pub(crate) fn write_limit(out: &mut Writer<'_>, spec: LimitSpec) {
     match spec {
         LimitSpec::Concurrency(units) => {
             out.byte(0);
@@ -476,7 +476,7 @@ fn write_limit(out: &mut Writer<'_>, spec: LimitSpec) {
     }
 }
 
-fn read_limit(from: &mut Reader<'_>) -> Result<LimitSpec, DecodeError> {
+pub(crate) fn read_limit(from: &mut Reader<'_>) -> Result<LimitSpec, DecodeError> {
     Ok(match from.byte()? {
         0 => LimitSpec::Concurrency(small(from)?),
         1 => LimitSpec::Rate { limit: small(from)?, period_ms: small(from)?, burst: small(from)? },

@@ -7,6 +7,7 @@ use crate::record::{Change, Class};
 impl Engine {
     /// Somebody changed a task that has not started.
     pub(super) fn apply_changed(&mut self, ix: TaskIx, change: &Change<'_>) {
+        self.touch(ix);
         match *change {
             Change::Class(class) => self.apply_class(ix, class),
             Change::NotBefore(time_ms) => self.apply_time(ix, Some(time_ms)),
@@ -63,7 +64,11 @@ impl Engine {
 
     /// An ended task gets its attempts back. What it waited for, and when it was to run, is past.
     pub(super) fn apply_revived(&mut self, ix: TaskIx, time_ms: i64) {
+        self.touch(ix);
         let task = &mut self.tasks[ix];
+        if let State::Ended { place, .. } = task.state {
+            self.ended.remove(&place);
+        }
         task.state = State::Blocked;
         task.free_attempts = task.attempts;
         task.losses = 0;
@@ -74,10 +79,11 @@ impl Engine {
         if let Some(more) = &mut task.more {
             (more.not_before_ms, more.reserve, more.deadline_ms, more.expires_ms) = (None, None, None, None);
             more.failure = Box::default();
+            more.edges.clear();
         }
         self.count_pending(queue, class, true);
         if let Some(key) = self.tasks[ix].key().map(Box::<str>::from) {
-            self.keys.insert(key, ix);
+            self.give_key(key, ix);
         }
         self.occurrence_lives(ix, false);
         self.join_order_line(ix);

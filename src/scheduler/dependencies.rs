@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::output::Refusal;
-use super::task::{Dependent, State, TaskIx};
+use super::task::{Dependent, OwnEdge, State, TaskIx};
 use super::timers::Timer;
 use crate::record::{Condition, Edge, Outcome, Parent, TaskNo};
 use crate::scheduler::config::UnknownKey;
@@ -35,8 +35,10 @@ impl Engine {
     }
 
     fn join_known(&mut self, parent: TaskIx, dependent: Dependent) {
-        let number = self.tasks[parent].number;
-        self.tasks[dependent.task].more_mut().parents.push(number);
+        let (number, revivals) = (self.tasks[parent].number, self.tasks[parent].revivals);
+        let more = self.tasks[dependent.task].more_mut();
+        more.parents.push(number);
+        more.edges.push(OwnEdge { parent: number, revivals, condition: dependent.condition });
         match self.tasks[parent].state {
             State::Ended { outcome, .. } if holds(dependent.condition, outcome) => {}
             State::Ended { outcome, .. } => self.doom(dependent, number, outcome),
@@ -48,17 +50,52 @@ impl Engine {
     }
 
     fn await_key(&mut self, ix: TaskIx, key: &str, dependent: Dependent) {
+        self.tasks[ix].more_mut().awaits.push((key.into(), dependent.condition));
+        self.await_known(ix, key, dependent);
+        if self.tasks[ix].more_mut().awaits.len() == 1 {
+            self.limit_await(ix);
+        }
+    }
+
+    fn await_known(&mut self, ix: TaskIx, key: &str, dependent: Dependent) {
         self.awaited.entry(key.into()).or_default().push(dependent);
         self.tasks[ix].unmet += 1;
-        self.tasks[ix].more_mut().awaits.push(key.into());
+    }
+
+    /// Sets the time after which a task waits in vain for a key.
+    pub(super) fn limit_await(&mut self, ix: TaskIx) {
         let queue = self.queue(self.tasks[ix].queue);
-        if let UnknownKey::Wait { timeout_ms: Some(timeout_ms) } = queue.config.unknown_key
-            && self.tasks[ix].more_mut().awaits.len() == 1
-        {
+        if let UnknownKey::Wait { timeout_ms: Some(timeout_ms) } = queue.config.unknown_key {
             let due_ms = self.tasks[ix].submitted_ms.saturating_add(i64::from(timeout_ms));
             let timer = self.timers.set(due_ms, Timer::Await(ix));
             self.tasks[ix].more_mut().await_timer = timer;
         }
+    }
+
+    /// Makes a stored task wait again for those of its edges that were not met: its parent has not ended since.
+    pub(super) fn wait_again(&mut self, ix: TaskIx) {
+        let task = &self.tasks[ix];
+        let Some(more) = task.more.as_ref() else { return };
+        let (number, revivals, edges, awaits) = (task.number, task.revivals, more.edges.clone(), more.awaits.clone());
+        let dependent = |condition| Dependent { task: ix, number, revivals, condition };
+        for edge in edges {
+            let Some(parent) = self.tasks.find(edge.parent) else { continue };
+            if !self.tasks[parent].is_ended() && self.tasks[parent].revivals == edge.revivals {
+                self.tasks[parent].more_mut().dependents.push(dependent(edge.condition));
+                self.tasks[ix].unmet += 1;
+            }
+        }
+        for (key, condition) in awaits {
+            self.await_known(ix, &key, dependent(condition));
+        }
+    }
+
+    /// Gives a key to a task; whoever had it has it no more.
+    pub(super) fn give_key(&mut self, key: Box<str>, ix: TaskIx) {
+        if let Some(before) = self.keys.get(&key).copied() {
+            self.touch(before);
+        }
+        self.keys.insert(key, ix);
     }
 
     /// A task with this key exists now: whoever waits for the key waits for it.
@@ -66,9 +103,11 @@ impl Engine {
         let Some(waiters) = self.awaited.remove(key) else { return };
         let number = self.tasks[ix].number;
         for waiter in waiters {
+            self.touch(waiter.task);
             let more = self.tasks[waiter.task].more_mut();
-            more.awaits.retain(|awaited| **awaited != *key);
+            more.awaits.retain(|(awaited, _)| **awaited != *key);
             more.parents.push(number);
+            more.edges.push(OwnEdge { parent: number, revivals: 0, condition: waiter.condition });
             if more.awaits.is_empty() {
                 self.timers.clear(&mut more.await_timer);
             }
@@ -78,16 +117,18 @@ impl Engine {
 
     /// The wait for a key was too long.
     pub(super) fn stop_awaiting(&mut self, ix: TaskIx) {
-        let keys = self.tasks[ix].more.as_ref().map_or_else(String::new, |more| more.awaits.join("\", \""));
+        let task = &self.tasks[ix];
+        let awaits = task.more.as_ref().map_or(&[][..], |more| &more.awaits);
+        let keys = awaits.iter().map(|(key, _)| &**key).collect::<Vec<_>>().join("\", \"");
         let reason = format!("no task came that has the key \"{keys}\"");
-        self.doomed.push_back((ix, self.tasks[ix].number, reason));
+        self.doomed.push_back((ix, task.number, task.revivals, reason));
     }
 
     /// A task is over: it waits for no key any more.
     pub(super) fn leave_awaited(&mut self, ix: TaskIx) {
         let Some(more) = self.tasks[ix].more.as_mut() else { return };
         self.timers.clear(&mut more.await_timer);
-        for key in std::mem::take(&mut more.awaits) {
+        for (key, _) in std::mem::take(&mut more.awaits) {
             if let Some(waiters) = self.awaited.get_mut(&key) {
                 waiters.retain(|waiter| waiter.task != ix);
                 if waiters.is_empty() {
@@ -123,13 +164,14 @@ impl Engine {
 
     fn doom(&mut self, dependent: Dependent, parent: TaskNo, outcome: Outcome) {
         let reason = format!("task {parent}, which it waited for, ended as {}", name_of(outcome));
-        self.doomed.push_back((dependent.task, dependent.number, reason));
+        self.doomed.push_back((dependent.task, dependent.number, dependent.revivals, reason));
     }
 
     /// Ends tasks whose wait is in vain. What they end can doom others.
     pub(super) fn skip_doomed(&mut self) {
-        while let Some((ix, number, reason)) = self.doomed.pop_front() {
-            if self.tasks.same(ix, number) && !self.tasks[ix].is_ended() {
+        while let Some((ix, number, revivals, reason)) = self.doomed.pop_front() {
+            let is_that = self.tasks.same(ix, number) && self.tasks[ix].revivals == revivals;
+            if is_that && !self.tasks[ix].is_ended() {
                 self.end(ix, Outcome::Skipped, reason.as_bytes());
             }
         }
@@ -153,6 +195,13 @@ impl Engine {
         if line.len() > 1 {
             self.tasks[ix].unmet += 1;
         }
+    }
+
+    /// Puts a stored task back into the line of its order key. `false`: its place is taken.
+    pub(super) fn stand_again(&mut self, ix: TaskIx) -> bool {
+        let Some(more) = self.tasks[ix].more.as_ref() else { return true };
+        let Some(key) = more.order_key.clone() else { return true };
+        self.order_lines.entry(key).or_default().insert(more.order_place, ix).is_none()
     }
 
     /// A task is over: the next of its order key may run.

@@ -15,9 +15,31 @@ const STEP: u64 = 1 << 63;
 impl Engine {
     /// Dispatches until the queue has no free slot or nobody for it.
     pub(super) fn fill_slots(&mut self, queue: QueueIx) {
-        while let Some(ix) = self.next_of(queue) {
-            self.try_start(ix);
+        loop {
+            while let Some(ix) = self.next_of(queue) {
+                self.try_start(ix);
+            }
+            if !self.offer_workers(queue) {
+                return;
+            }
         }
+    }
+
+    /// A worker is free and nobody in the lines wants it: whoever waits for such a one competes again. When it became free
+    /// it was kept for others, who may have lacked a limit then, or have ended since. `false`: there is nobody.
+    fn offer_workers(&mut self, queue: QueueIx) -> bool {
+        let of = self.queue(queue);
+        let has_slot = of.workers.free() > of.reservations.held_count();
+        if of.label_waits.is_empty() || !has_slot || of.is_paused || self.is_draining {
+            return false;
+        }
+        let first = of.label_waits.values().filter_map(|waiting| waiting.first());
+        let fitting: Vec<TaskIx> = first.map(|(_, ix)| *ix).filter(|ix| self.seat(*ix).is_some()).collect();
+        for ix in &fitting {
+            self.leave_line(*ix);
+            self.enter_line(*ix);
+        }
+        !fitting.is_empty()
     }
 
     fn next_of(&mut self, queue: QueueIx) -> Option<TaskIx> {

@@ -12,11 +12,12 @@ use super::members::{Member, MemberNo, Members};
 use super::orders::Orders;
 use super::output::{Output, Status, Warning};
 use super::queue::Queue;
+use super::saving::Saving;
 use super::schedules::Schedules;
 use super::task::{Dependent, QueueIx, State, Table, TaskIx};
 use super::timers::{Timer, TimerNo, Timers};
 use super::waiting::Waiting;
-use crate::record::{AttemptEnd, Class, Outcome, TaskNo, TaskRecord};
+use crate::record::{AttemptEnd, Class, LimitSpec, Outcome, TaskNo, TaskRecord};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The task scheduler of a directory.
@@ -51,14 +52,19 @@ pub struct Engine {
     pub(super) chance: Chance,
     /// Accepted, not running, not over, by class.
     pub(super) pending: [u64; 4],
-    /// Tasks that are over and still remembered, oldest first.
-    pub(super) ended: VecDeque<(TaskIx, TaskNo, i64)>,
-    /// Tasks that wait for what can no longer be, and why.
-    pub(super) doomed: VecDeque<(TaskIx, TaskNo, String)>,
+    /// Tasks that are over and still remembered, by their places.
+    pub(super) ended: BTreeMap<u64, TaskIx>,
+    /// Places among the ended that were given.
+    pub(super) ended_places: u64,
+    /// Tasks that wait for what can no longer be, in which of their lives, and why.
+    pub(super) doomed: VecDeque<(TaskIx, TaskNo, u32, String)>,
     dirty: Vec<QueueIx>,
     pub(super) waiting: Waiting,
     pub(super) orders: Orders,
     pub(super) schedules: Schedules,
+    /// Limits that somebody set while it ran.
+    pub(super) limits_set: BTreeMap<Box<str>, LimitSpec>,
+    pub(super) saving: Saving,
     pub(super) totals: Totals,
     pub(super) records: Records,
     pub(super) outputs: VecDeque<Output>,
@@ -128,21 +134,21 @@ impl Engine {
             timers: Timers::default(),
             chance: Chance::new(config.seed),
             pending: [0; 4],
-            ended: VecDeque::new(),
+            ended: BTreeMap::new(),
+            ended_places: 0,
             doomed: VecDeque::new(),
             dirty: Vec::new(),
             waiting: Waiting::default(),
             orders: Orders::default(),
             schedules: Schedules::default(),
+            limits_set: BTreeMap::new(),
+            saving: Saving::default(),
             totals: Totals::default(),
             records: Records::default(),
             outputs: VecDeque::new(),
             config,
         };
-        let limits: Vec<_> = engine.config.limits.iter().map(|(name, limit)| (name.clone(), *limit)).collect();
-        for (name, limit) in limits {
-            engine.limits.define(&name, limit, 0);
-        }
+        engine.define_limits();
         if let Some(kinds) = engine.config.kinds.take() {
             engine.set_member(MemberNo(0), Member { kinds, labels: Vec::new() });
         }
@@ -246,6 +252,13 @@ impl Engine {
             queue.is_dirty = true;
             self.dirty.push(ix);
         }
+    }
+
+    /// Says so of all queues, in their order.
+    pub(super) fn mark_all_dirty(&mut self) {
+        self.dirty.clear();
+        self.queues.iter_mut().for_each(|queue| queue.is_dirty = false);
+        (0..self.queues.len()).for_each(|at| self.mark_dirty(QueueIx(at as u16)));
     }
 
     /// Whether the timer is the one that its owner waits for.

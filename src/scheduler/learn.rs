@@ -1,5 +1,8 @@
 //! How long tasks of a kind take, learned from those that completed.
 
+use super::saved::counter;
+use crate::record::{DecodeError, Reader, Writer};
+
 /// The mean at first, then a median that follows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Learned {
@@ -33,6 +36,18 @@ impl Learned {
             std::cmp::Ordering::Equal => self.median_us,
             std::cmp::Ordering::Greater => (self.median_us + step).min(run_us),
         };
+    }
+
+    pub(super) fn encode(&self, out: &mut Writer<'_>) {
+        out.number(self.count);
+        out.signed(self.mean_us);
+        out.signed(self.median_us);
+    }
+
+    pub(super) fn decode(&mut self, from: &mut Reader<'_>) -> Result<(), DecodeError> {
+        *self = Learned { count: counter(from)?, mean_us: from.signed()?, median_us: from.signed()? };
+        let is_length = |of_us: i64| (0..=i64::MAX / 2).contains(&of_us);
+        if is_length(self.mean_us) && is_length(self.median_us) { Ok(()) } else { Err(DecodeError::Number) }
     }
 
     /// `None` before anything completed.

@@ -6,7 +6,7 @@
 use super::engine::Engine;
 use super::limits::{Group, Want};
 use super::order::Latest;
-use super::task::{AttemptNote, Booked, HISTORY_MAX, More, OwnOccurrence, Place, QueueIx, State, Task, TaskIx};
+use super::task::{AttemptNote, Booked, HISTORY_MAX, Mark, More, OwnOccurrence, Place, QueueIx, State, Task, TaskIx};
 use super::timers::{Timer, TimerNo};
 use crate::record::{AttemptEnd, Outcome, TaskNo, TaskSpec};
 
@@ -25,6 +25,7 @@ impl Engine {
             queue,
             kind,
             class: spec.class,
+            mark: Mark::default(),
             state: State::Blocked,
             submitted_ms: time_ms,
             eligible_ms: None,
@@ -37,6 +38,7 @@ impl Engine {
             payload: spec.payload.into(),
             more: more_of(spec),
         });
+        self.touch(ix);
         self.next_number = self.next_number.max(number.0 + 1);
         self.totals.submitted += 1;
         self.count_pending(queue, spec.class, true);
@@ -56,7 +58,7 @@ impl Engine {
             self.join(ix, edge);
         }
         if let Some(key) = spec.key {
-            self.keys.insert(key.into(), ix);
+            self.give_key(key.into(), ix);
             self.adopt(ix, key);
         }
         self.occurrence_lives(ix, true);
@@ -66,14 +68,14 @@ impl Engine {
             let at_ms = spec.not_before_ms.unwrap_or(self.tasks[ix].submitted_ms);
             self.book(ix, at_ms, i64::from(reserve.tolerance_ms), reserve.on_miss);
         }
-        if let Some(expires_ms) = spec.expires_ms {
-            let timer = self.timers.set(expires_ms, Timer::Expire(ix));
-            self.tasks[ix].more_mut().expire = timer;
-        }
+        self.await_expiry(ix);
     }
 
-    /// Names what each attempt takes of limits.
+    /// Names what each attempt takes of limits. Of tasks that are taken back, see `derive`.
     pub(super) fn make_claim(&mut self, ix: TaskIx) {
+        if self.is_restoring {
+            return;
+        }
         let task = &self.tasks[ix];
         let Some(more) = task.more.as_ref().filter(|more| !more.limits.is_empty()) else { return };
         let wants: Vec<Want<'_>> =
@@ -84,16 +86,34 @@ impl Engine {
         self.tasks[ix].more_mut().claim = Some(claim);
     }
 
+    /// Sets the time at which a task ends if it has not started.
+    pub(super) fn await_expiry(&mut self, ix: TaskIx) {
+        if let Some(expires_ms) = self.tasks[ix].more.as_ref().and_then(|more| more.expires_ms) {
+            let timer = self.timers.set(expires_ms, Timer::Expire(ix));
+            self.tasks[ix].more_mut().expire = timer;
+        }
+    }
+
     fn book(&mut self, ix: TaskIx, at_ms: i64, tolerance_ms: i64, on_miss: crate::record::OnMiss) {
         let end_ms = at_ms.saturating_add(self.estimate_ms(&self.tasks[ix])).saturating_add(tolerance_ms);
-        let hold_from_ms = at_ms.saturating_sub(i64::from(self.queue(self.tasks[ix].queue).config.hold_ms_max));
-        let hold = self.timers.set(hold_from_ms, Timer::Hold(ix));
-        let miss = self.timers.set(at_ms.saturating_add(tolerance_ms).saturating_add(1), Timer::Miss(ix));
+        let (hold, miss) = (TimerNo::NONE, TimerNo::NONE);
         let booked = Booked { at_ms, tolerance_ms, on_miss, end_ms, hold, miss };
         let task = &mut self.tasks[ix];
         task.more_mut().reserve = Some(booked);
         let (queue, number) = (task.queue, task.number);
         self.queue_mut(queue).reservations.book(number, &booked);
+        self.await_booked(ix);
+    }
+
+    /// Sets the times at which a slot is kept for a reserved start and at which it is missed.
+    pub(super) fn await_booked(&mut self, ix: TaskIx) {
+        let Some(Booked { at_ms, tolerance_ms, .. }) = self.tasks[ix].reserve().copied() else { return };
+        let hold_from_ms = at_ms.saturating_sub(i64::from(self.queue(self.tasks[ix].queue).config.hold_ms_max));
+        let hold = self.timers.set(hold_from_ms, Timer::Hold(ix));
+        let miss = self.timers.set(at_ms.saturating_add(tolerance_ms).saturating_add(1), Timer::Miss(ix));
+        if let Some(booked) = self.tasks[ix].more_mut().reserve.as_mut() {
+            (booked.hold, booked.miss) = (hold, miss);
+        }
     }
 
     /// Nothing that it waited for is missing: it waits for its time, or is ready.
@@ -125,8 +145,9 @@ impl Engine {
 
     /// It could run now.
     pub(super) fn make_ready(&mut self, ix: TaskIx, since_ms: i64) {
-        let task = &mut self.tasks[ix];
-        if task.eligible_ms.is_none() {
+        if self.tasks[ix].eligible_ms.is_none() {
+            self.touch(ix);
+            let task = &mut self.tasks[ix];
             task.eligible_ms = Some(since_ms);
             if let Some(claim) = task.claim() {
                 let rank = self.config.order.rank(task.class, since_ms);
@@ -198,6 +219,7 @@ impl Engine {
 
     /// An attempt began.
     pub(super) fn apply_started(&mut self, ix: TaskIx, time_ms: i64) {
+        self.touch(ix);
         self.leave_place(ix);
         let task = &mut self.tasks[ix];
         task.state = State::Running { started_ms: time_ms, attempt: None };
@@ -224,6 +246,7 @@ impl Engine {
         is_free: bool,
         failure: &[u8],
     ) {
+        self.touch(ix);
         let timer = self.timers.set(retry_ms, Timer::Wake(ix));
         let task = &mut self.tasks[ix];
         let State::Running { started_ms, .. } = task.state else { return };
@@ -244,17 +267,19 @@ impl Engine {
 
     /// It is over.
     pub(super) fn apply_ended(&mut self, ix: TaskIx, time_ms: i64, outcome: Outcome, payload: &[u8]) {
+        self.touch(ix);
         self.leave_place(ix);
         let task = &mut self.tasks[ix];
         let (queue, class) = (task.queue, task.class);
-        let (was_running, number) = (task.state, task.number);
-        task.state = State::Ended { outcome, time_ms };
+        self.ended_places += 1;
+        let (was, place) = (task.state, self.ended_places);
+        task.state = State::Ended { outcome, time_ms, place };
         if outcome == Outcome::Completed {
             task.payload = payload.into();
         } else if !payload.is_empty() {
             task.more_mut().failure = payload.into();
         }
-        match was_running {
+        match was {
             State::Running { started_ms, .. } => self.learn(ix, outcome, time_ms.saturating_sub(started_ms)),
             _ => self.count_pending(queue, class, false),
         }
@@ -262,7 +287,7 @@ impl Engine {
         if self.tasks[ix].more.is_some() {
             self.let_options_go(ix, outcome);
         }
-        self.ended.push_back((ix, number, time_ms));
+        self.ended.insert(place, ix);
         self.tell(ix, None);
         self.forget_old(time_ms);
     }
@@ -303,26 +328,23 @@ impl Engine {
     /// Forgets ended tasks that are too many or too old.
     fn forget_old(&mut self, time_ms: i64) {
         let oldest_ms = time_ms.saturating_sub(self.config.retained_ms);
-        while let Some((ix, number, ended_ms)) = self.ended.front().copied() {
-            let is_too_old = ended_ms < oldest_ms;
+        while let Some((place, ix)) = self.ended.first_key_value().map(|(place, ix)| (*place, *ix)) {
+            let is_too_old = matches!(self.tasks[ix].state, State::Ended { time_ms, .. } if time_ms < oldest_ms);
             if self.ended.len() <= self.config.retained_max && !is_too_old {
                 break;
             }
-            self.ended.pop_front();
-            let is_that = self.tasks.same(ix, number)
-                && matches!(self.tasks[ix].state, State::Ended { time_ms, .. } if time_ms == ended_ms);
-            if is_that {
-                let task = self.tasks.remove(ix);
-                if let Some(key) = task.key().filter(|key| self.keys.get(*key) == Some(&ix)) {
-                    self.keys.remove(key);
-                }
+            self.ended.remove(&place);
+            self.touch(ix);
+            let task = self.tasks.remove(ix);
+            if let Some(key) = task.key().filter(|key| self.keys.get(*key) == Some(&ix)) {
+                self.keys.remove(key);
             }
         }
     }
 }
 
 /// What most tasks do not have, if this one has any of it.
-fn more_of(spec: &TaskSpec<'_>) -> Option<Box<More>> {
+pub(super) fn more_of(spec: &TaskSpec<'_>) -> Option<Box<More>> {
     let has_texts = spec.key.is_some() || spec.tenant.is_some() || spec.order_key.is_some();
     let has_times = spec.not_before_ms.is_some() || spec.deadline_ms.is_some() || spec.expires_ms.is_some();
     let has_lengths = spec.estimate_ms.is_some() || spec.timeout_ms.is_some() || spec.retry.is_some();

@@ -116,8 +116,11 @@ impl Part {
 }
 
 impl Engine {
-    /// Counts the use of a queue's workers, before it changes.
+    /// Counts the use of a queue's workers, before it changes. Of a time before the restart nothing is counted.
     pub(super) fn measure_capacity(&mut self, queue: QueueIx) {
+        if self.is_restoring {
+            return;
+        }
         let now_ms = self.now_ms;
         let queue = self.queue_mut(queue);
         let (busy, capacity) = (queue.workers.busy, queue.workers.capacity);

@@ -4,10 +4,13 @@
 //! It does not know how messages travel, nor what an answer looks like in a journal.
 
 use super::engine::Engine;
+use super::head::{Head, TAKEN};
 use super::output::{AbortReason, Answer, Output, Refusal, SubmitterNo};
+use super::saved::counter;
 use super::task::{AttemptNote, TaskIx};
 use crate::record::{
-    Caller, Dedupe, Order, Origin, Outcome, ShardId, TaskNo, TaskRecord, TaskRole, TaskSpec, Writer, encode_ordered,
+    Caller, DecodeError, Dedupe, Order, Origin, Outcome, Reader, ShardId, TaskNo, TaskRecord, TaskRole, TaskSpec,
+    Writer, encode_ordered,
 };
 use std::collections::BTreeMap;
 
@@ -53,6 +56,35 @@ enum Standing {
 }
 
 impl Orders {
+    pub(super) fn encode(&self, head: &mut Head) {
+        for (shard, number) in &self.taken {
+            let mut out = head.entry(TAKEN);
+            out.number(u64::from(shard.0));
+            out.number(*number);
+        }
+    }
+
+    pub(super) fn decode(&mut self, from: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let shard = u16::try_from(from.number()?).map_err(|_| DecodeError::Number)?;
+        self.taken.insert(ShardId(shard), counter(from)?);
+        Ok(())
+    }
+
+    /// Whether a task that a run watches was made for it.
+    pub(super) fn is_own(&self, caller: Caller) -> bool {
+        matches!(self.open.get(&caller), Some(Standing::Is { is_own: true, .. }))
+    }
+
+    /// A run watches a task.
+    pub(super) fn watches(&mut self, caller: Caller, task: TaskNo, is_own: bool) {
+        self.open.insert(caller, Standing::Is { task, is_own });
+    }
+
+    /// What a run asked for waits for room.
+    pub(super) fn waits(&mut self, caller: Caller, submitter: SubmitterNo) {
+        self.open.insert(caller, Standing::Waits(submitter));
+    }
+
     fn take(&mut self, origin: Origin) {
         let taken = self.taken.entry(origin.from).or_default();
         *taken = (*taken).max(origin.number);
@@ -208,7 +240,7 @@ impl Engine {
         self.orders.take(order.origin);
         let demand = vec![(self.queue_or_new(spec.queue), spec.class, 1)];
         let submitter = self.waiting.park_order(spec, dedupe, demand, *order);
-        self.orders.open.insert(order.caller, Standing::Waits(submitter));
+        self.orders.waits(order.caller, submitter);
     }
 
     pub(super) fn apply_order_refused(&mut self, order: &Order, why: &[u8]) {
@@ -227,8 +259,9 @@ impl Engine {
 
     fn watch_for(&mut self, ix: TaskIx, caller: Caller, is_own: bool) {
         let task = self.tasks[ix].number;
+        self.touch(ix);
         self.tasks[ix].more_mut().watchers.push(caller);
-        self.orders.open.insert(caller, Standing::Is { task, is_own });
+        self.orders.watches(caller, task, is_own);
     }
 
     /// A task ended: whoever waits for it is told.

@@ -136,6 +136,11 @@ impl Queue {
         self.fair[usize::from(class.code())].tag(tenant, weight)
     }
 
+    /// Nobody who stands in a fair line has had anything yet.
+    pub(super) fn forget_shares(&mut self) {
+        self.fair = Default::default();
+    }
+
     /// Puts a ready task where its state says.
     pub(super) fn enter(&mut self, ix: TaskIx, task: &Task) {
         let State::Ready(place) = task.state else { unreachable!("only a ready task stands in a line") };

@@ -73,7 +73,7 @@ impl Engine {
                 let ix = self.queue_or_new(queue);
                 self.apply_queue_set(ix, is_paused, concurrency);
             }
-            TaskRecord::LimitSet { name, spec } => self.limits.define(name, spec, self.now_ms),
+            TaskRecord::LimitSet { name, spec } => self.apply_limit_set(name, spec),
             TaskRecord::SchedulesSet { time_ms, set, removed } => {
                 self.now_ms = self.now_ms.max(time_ms);
                 self.schedules.apply_set(time_ms, &set, &removed);
@@ -112,8 +112,9 @@ impl Engine {
     /// so that the crash of a neighbour costs nothing, and as attempts after that, so that a task that kills its process
     /// does not do so for ever.
     pub fn recover(&mut self, now_ms: i64, was_clean: bool) {
-        self.is_restoring = false;
         self.now_ms = self.now_ms.max(now_ms);
+        self.is_restoring = false;
+        self.derive();
         // What steps took is not in these records, and what a crash cut off is in none.
         self.limits.empty_rates(self.now_ms);
         self.warn_of_what_is_gone();
@@ -130,9 +131,7 @@ impl Engine {
                 self.lost(ix);
             }
         }
-        for at in 0..self.queues.len() {
-            self.mark_dirty(QueueIx(at as u16));
-        }
+        self.mark_all_dirty();
         self.begin(now_ms);
         self.settle();
     }
@@ -151,6 +150,7 @@ impl Engine {
             return Err(RestoreError::WrongState(task));
         }
         self.now_ms = self.now_ms.max(time_ms);
+        self.catch_up(ix);
         Ok(ix)
     }
 

@@ -36,8 +36,8 @@ pub(super) enum State {
     Running { started_ms: i64, attempt: Option<AttemptIx> },
     /// Waits for a time, before another attempt.
     Retrying,
-    /// Over.
-    Ended { outcome: Outcome, time_ms: i64 },
+    /// Over; `place`: the how manieth that ended, for who is forgotten first.
+    Ended { outcome: Outcome, time_ms: i64, place: u64 },
 }
 
 /// Where a ready task stands.
@@ -64,6 +64,7 @@ pub(super) struct Task {
     pub(super) queue: QueueIx,
     pub(super) kind: KindIx,
     pub(super) class: Class,
+    pub(super) mark: Mark,
     pub(super) state: State,
     pub(super) submitted_ms: i64,
     /// When it could first have run.
@@ -106,8 +107,10 @@ pub(super) struct More {
     pub(super) parents: Vec<TaskNo>,
     /// Runs that are told of its end.
     pub(super) watchers: Vec<Caller>,
-    /// Keys that no task has yet.
-    pub(super) awaits: Vec<Box<str>>,
+    /// Of those that it waits or waited for in this life of its own.
+    pub(super) edges: Vec<OwnEdge>,
+    /// Keys that no task has yet, and what must become of whoever takes them.
+    pub(super) awaits: Vec<(Box<str>, Condition)>,
     pub(super) await_timer: TimerNo,
     /// What each attempt takes of limits: name, key, amount.
     pub(super) limits: Box<[OwnUse]>,
@@ -130,6 +133,26 @@ pub(super) struct OwnOccurrence {
     pub(super) schedule: Box<str>,
     pub(super) at_ms: i64,
     pub(super) is_regular: bool,
+}
+
+/// A parent, which of its lives is waited for, and what must become of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnEdge {
+    pub(super) parent: TaskNo,
+    pub(super) revivals: u32,
+    pub(super) condition: Condition,
+}
+
+/// What a checkpoint knows of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// It is stored as it is.
+    #[default]
+    Stored,
+    /// It has changed since the last checkpoint began.
+    Touched,
+    /// It belongs to the checkpoint that is being made, and has not changed since that began.
+    InCut,
 }
 
 /// What an attempt takes of a limit: name, key, amount.

@@ -150,7 +150,7 @@ impl Engine {
         let complaint = complaint_about(spec);
         if complaint.is_none() {
             self.record(&TaskRecord::LimitSet { name, spec });
-            self.limits.define(name, spec, self.now_ms);
+            self.apply_limit_set(name, spec);
         }
         self.settle();
         complaint.map_or(Ok(()), |complaint| Err(Refusal::Invalid(complaint)))

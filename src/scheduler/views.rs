@@ -184,7 +184,7 @@ impl Engine {
         });
         Reason::Blocked {
             parents: all.iter().copied().filter(is_live).collect(),
-            keys: more.map_or_else(Vec::new, |more| more.awaits.clone()),
+            keys: more.map_or_else(Vec::new, |more| more.awaits.iter().map(|(key, _)| key.clone()).collect()),
             order_key: first,
         }
     }

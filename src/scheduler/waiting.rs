@@ -2,9 +2,13 @@
 //! nobody elsewhere and no newcomer passes.
 
 use super::engine::Engine;
+use super::head::{Head, WAITS};
 use super::output::{Output, Refusal, SubmitterNo};
 use super::task::{QueueIx, TaskIx};
-use crate::record::{Class, Dedupe, Order, TaskSpec, decode_spec, encode_spec};
+use crate::record::{
+    Class, DecodeError, Dedupe, Order, Reader, TaskSpec, decode_order, decode_spec, encode_order, encode_spec,
+    read_order, write_order,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many tasks of a queue and class.
@@ -79,6 +83,19 @@ impl Waiting {
             }
         }
         Some(submitter)
+    }
+
+    /// What runs asked for. Who else waits asks again after a restart, or is gone.
+    pub(super) fn encode(&self, head: &mut Head) {
+        let orders = self.submitters.values().filter_map(|of| Some((of.order?, of.dedupe?, &of.specs[0])));
+        for (order, dedupe, spec) in orders {
+            let mut out = head.entry(WAITS);
+            write_order(&mut out, &order);
+            let spec = decode_spec(spec).expect("a description is kept as it was encoded");
+            let mut bytes = Vec::new();
+            encode_order(&mut bytes, dedupe, &spec);
+            out.bytes(&bytes);
+        }
     }
 
     /// Those whom nobody in any of their lines precedes, in the order of arrival.
@@ -164,6 +181,15 @@ impl Engine {
             self.waiting.remove(number);
             self.outputs.push_back(Output::Admitted { submitter: number, result: Err(Refusal::Closed) });
         }
+    }
+
+    /// Reads one of those that [`Waiting::encode`] wrote.
+    pub(super) fn read_waiting(&mut self, from: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let order = read_order(from)?;
+        let (dedupe, spec) = decode_order(from.bytes()?)?;
+        self.stored_queue(spec.queue)?;
+        self.apply_order_waits(&order, dedupe, &spec);
+        Ok(())
     }
 
     /// What tasks ask for, by queue and class.

@@ -140,7 +140,9 @@ impl World {
         let loaded: usize = process.threads().map(|thread| thread.host.codes.len()).sum();
         let (open, held) = (engine.group().open_runs(), held_runs(engine));
         if open != loaded + held {
-            return Err(format!("LAW-8: {open} runs are open, the code of {loaded} is loaded, {held} are paused"));
+            return Err(format!(
+                "LAW-8: {open} runs are open, the code of {loaded} is loaded, {held} are paused or set aside"
+            ));
         }
         for code in process.threads().flat_map(|thread| thread.host.codes.values()) {
             code.check_rest(engine, oracle)?;
@@ -190,10 +192,12 @@ fn shards(engine: &ForeignEngine) -> impl Iterator<Item = ShardId> + use<> {
     (0..engine.group().shard_count()).map(ShardId)
 }
 
-/// Runs that somebody has paused.
+/// Runs that somebody has paused, and those that were set aside.
 fn held_runs(engine: &ForeignEngine) -> usize {
     let of_shard = |shard| {
-        engine.group().with(shard, |cell, _| cell.shard.views().filter(|(run, _)| cell.shard.is_held(*run)).count())
+        engine.group().with(shard, |cell, _| {
+            cell.shard.views().filter(|(run, view)| cell.shard.is_held(*run) || view.marks.is_stuck).count()
+        })
     };
     shards(engine).map(of_shard).sum()
 }

@@ -64,12 +64,12 @@ pub(super) struct Oracle {
 }
 
 impl Oracle {
-    /// The number of a run, by its key root.
-    pub(super) fn key(&mut self, key_root: &str) -> usize {
-        if let Some(key) = self.keys.get(key_root) {
+    /// The number of a run, by its key root and its run id.
+    pub(super) fn key(&mut self, name: &str) -> usize {
+        if let Some(key) = self.keys.get(name) {
             return *key;
         }
-        self.keys.insert(key_root.to_owned(), self.runs.len());
+        self.keys.insert(name.to_owned(), self.runs.len());
         self.runs.push(Seen::default());
         self.runs.len() - 1
     }

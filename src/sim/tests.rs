@@ -59,21 +59,23 @@ fn try_engine(disk: &SimDisk) -> Result<ForeignEngine, EngineError> {
 }
 
 fn start(engine: &mut ForeignEngine, token: u32, id: &str) -> Result<(), EngineError> {
-    engine.start(
-        token,
-        StartRequest {
-            id,
-            kind: "p",
-            version: 1,
-            input: &[b'x'; 500],
-            reuse: IdReuse::Allow,
-            conflict: IdConflict::Fail,
-            timeout_ms: None,
-            actor: None,
-            result_token: None,
-            with: None,
-        },
-    )
+    engine
+        .start(
+            token,
+            StartRequest {
+                id,
+                kind: "p",
+                version: 1,
+                input: &[b'x'; 500],
+                reuse: IdReuse::Allow,
+                conflict: IdConflict::Fail,
+                timeout_ms: None,
+                actor: None,
+                result_token: None,
+                with: None,
+            },
+        )
+        .map(drop)
 }
 
 /// What is told after everything was written that can be.

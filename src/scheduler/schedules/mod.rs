@@ -9,6 +9,7 @@ mod due;
 mod error;
 mod fire;
 mod overlap;
+mod saved;
 mod verbs;
 mod views;
 
@@ -180,6 +181,21 @@ impl Schedules {
     pub(super) fn mark_all(&mut self) {
         let all: Vec<ScheduleIx> = self.all().collect();
         self.due.extend(all);
+    }
+
+    /// Numbers them in the order of their names, and forgets when they were to be looked at.
+    pub(super) fn renumber(&mut self) {
+        let mut slots = std::mem::take(&mut self.slots);
+        self.free.clear();
+        self.due.clear();
+        for ix in self.names.values_mut() {
+            let mut schedule = slots[ix.0 as usize].take();
+            if let Some(schedule) = schedule.as_mut() {
+                schedule.timer = TimerNo::NONE;
+            }
+            *ix = ScheduleIx(self.slots.len() as u32);
+            self.slots.push(schedule);
+        }
     }
 
     /// Whether a timer is the one that a schedule waits for.

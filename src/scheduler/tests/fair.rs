@@ -76,3 +76,21 @@ fn classes_come_before_shares_and_deadlines_leave_them() {
     let urgent = world.submit(&TaskSpec { deadline_ms: Some(0), ..of("a") });
     assert_eq!(world.run_all(), [running, urgent, high, normal]);
 }
+
+#[test]
+fn nobody_pays_after_a_restart_for_what_it_had_before() {
+    let mut world = World::of(fair(&[]));
+    for _ in 0..30 {
+        let task = world.submit(&of("busy"));
+        world.complete(task);
+    }
+    world.submit(&spec());
+    world.crash();
+    for _ in 0..10 {
+        world.submit(&of("busy"));
+        world.submit(&of("idle"));
+    }
+    let order = world.run_all();
+    let told = tenants(&world, &order[1..21]);
+    assert!(told == "bi".repeat(10) || told == "ib".repeat(10), "{told}");
+}

@@ -2,7 +2,7 @@
 
 use crate::record::TaskNo;
 use crate::scheduler::Engine;
-use crate::scheduler::task::{Place, State};
+use crate::scheduler::task::{Place, State, TaskIx};
 use std::collections::BTreeMap;
 
 pub(super) fn check(engine: &Engine) {
@@ -84,6 +84,11 @@ fn check_attempts(engine: &Engine) {
 /// Whoever is blocked waits for somebody who is not over, or for a key; whoever waits for a time has a timer.
 fn check_waits(engine: &Engine) {
     let mut awaiting = 0;
+    let mut edges: BTreeMap<TaskIx, usize> = BTreeMap::new();
+    let live = engine.tasks.iter_after(TaskNo(0)).filter(|(_, parent)| !parent.is_ended());
+    for dependent in live.filter_map(|(_, parent)| parent.more.as_ref()).flat_map(|more| &more.dependents) {
+        *edges.entry(dependent.task).or_default() += usize::from(engine.still_waits(dependent));
+    }
     for (ix, task) in engine.tasks.iter_after(TaskNo(0)) {
         let awaits = task.more.as_ref().map_or(0, |more| more.awaits.len());
         awaiting += awaits;
@@ -95,11 +100,7 @@ fn check_waits(engine: &Engine) {
             }
         }
         if task.unmet > 0 && task.state == State::Blocked {
-            let live = engine.tasks.iter_after(TaskNo(0)).filter(|(_, parent)| !parent.is_ended());
-            let edges: usize = live
-                .filter_map(|(_, parent)| parent.more.as_ref())
-                .map(|more| more.dependents.iter().filter(|of| of.task == ix && engine.still_waits(of)).count())
-                .sum();
+            let edges = edges.get(&ix).copied().unwrap_or(0);
             let in_order = task
                 .more
                 .as_ref()
@@ -121,6 +122,9 @@ fn check_slots(engine: &Engine) {
                 assert_eq!(queue.in_lines(class).count(), 0, "queue {} has a free slot", queue.name);
             }
             assert_eq!(queue.reservations.due_count(), 0, "queue {} has a free slot", queue.name);
+            for (_, ix) in queue.label_waits.values().filter_map(|waiting| waiting.first()) {
+                assert!(engine.seat(*ix).is_none(), "task {} has a worker", engine.tasks[*ix].number);
+            }
         }
     }
 }

@@ -2,9 +2,11 @@
 
 mod attempts;
 mod bounds;
+mod checkpoints;
 mod dedupe;
 mod dependencies;
 mod fair;
+mod history;
 mod invariants;
 mod limits;
 mod members;
@@ -14,6 +16,7 @@ mod recovery;
 mod reserved;
 mod schedules;
 mod simulation;
+mod store;
 mod views;
 mod workers;
 mod world;

@@ -2,7 +2,7 @@
 
 use super::world::{World, classed, config, keyed, queue, spec};
 use crate::record::{AttemptEnd, Class, Condition, Edge, LimitUse, Outcome, Parent, RetryPolicy, TaskNo, TaskSpec};
-use crate::scheduler::{Answer, Engine, Output, QueueConfig, Reason, RestoreError, Status, Submitted, Warning};
+use crate::scheduler::{Answer, Config, Engine, Output, QueueConfig, Reason, RestoreError, Status, Submitted, Warning};
 
 fn once() -> QueueConfig {
     QueueConfig { retry: RetryPolicy { max_attempts: 1, ..RetryPolicy::default() }, ..queue(1) }
@@ -100,6 +100,20 @@ fn a_child_whose_parent_failed_just_before_the_crash_is_skipped() {
 }
 
 #[test]
+fn a_revived_task_is_not_skipped_again_for_what_its_former_life_waited_for() {
+    let mut world = World::of(once());
+    let parent = world.submit(&spec());
+    let edge = Edge { parent: Parent::Number(parent), condition: Condition::Success };
+    let child = world.submit(&TaskSpec { after: vec![edge], ..spec() });
+    world.fail_once(parent);
+    assert_eq!(world.outcome(child), Outcome::Skipped);
+    world.revive(child);
+    assert!(world.running.contains_key(&child));
+    world.crash();
+    assert!(world.running.contains_key(&child), "{:?}", world.status(child));
+}
+
+#[test]
 fn nothing_is_lost_to_a_queue_or_limit_that_is_gone() {
     let mut config = config(queue(1));
     config.limits.insert("api".into(), crate::record::LimitSpec::Concurrency(1));
@@ -162,4 +176,33 @@ fn a_retained_outcome_survives() {
     assert_eq!(world.engine.task(good).unwrap().payload, b"out");
     assert_eq!(world.engine.task_by_key("a").unwrap().failure, b"thrown");
     assert_eq!(world.engine.handle_revive(0, bad), Ok(true));
+}
+
+#[test]
+fn a_task_that_ended_twice_is_remembered_in_one_place() {
+    let mut world = World::new(Config { retained_max: 2, ..config(once()) });
+    let task = world.submit(&spec());
+    world.fail_once(task);
+    world.revive(task);
+    world.fail_once(task);
+    let other = world.submit(&spec());
+    world.complete(other);
+    assert_eq!(world.outcome(task), Outcome::Dead);
+    assert_eq!(world.outcome(other), Outcome::Completed);
+    let third = world.submit(&spec());
+    world.complete(third);
+    assert!(world.engine.task(task).is_none(), "the two that ended last are known");
+    assert_eq!(world.outcome(other), Outcome::Completed);
+}
+
+#[test]
+fn the_time_in_which_the_process_was_down_is_no_worker_time() {
+    let mut world = World::of(queue(2));
+    world.engine.handle_concurrency(0, "q", 3).unwrap();
+    world.drain();
+    world.now_ms = 10_000;
+    world.crash();
+    world.advance(1_000);
+    let view = world.engine.handle_snapshot(world.now_ms, "q").unwrap();
+    assert!(view.worker_ms <= 3_000, "{} ms", view.worker_ms);
 }

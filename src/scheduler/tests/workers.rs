@@ -1,7 +1,7 @@
 //! Slots that come and go, and workers with labels.
 
 use super::world::{World, queue, spec};
-use crate::record::TaskSpec;
+use crate::record::{LimitSpec, LimitUse, TaskSpec};
 use crate::scheduler::{Output, Reason, Refusal, Status, Warning};
 
 const GPU: &[(&str, &str)] = &[("gpu", "a")];
@@ -30,6 +30,25 @@ fn a_task_waits_for_a_worker_with_its_labels_and_holds_up_nobody() {
     assert_eq!(world.engine.explain(next), Some(Reason::Labels { anybody: true }));
     world.complete(task);
     assert_eq!(world.status(next), Status::Running);
+}
+
+#[test]
+fn a_worker_goes_to_the_next_when_the_first_lacks_a_limit() {
+    let mut config = super::world::config(queue(2));
+    config.limits.insert("c".into(), LimitSpec::Concurrency(1));
+    let mut world = World::new(config);
+    world.engine.handle_workers(0, "q", &labels(GPU), 1).unwrap();
+    let limited = vec![LimitUse { name: "c", key: None, amount: 1 }];
+    let holder = world.submit(&TaskSpec { limits: limited.clone(), ..spec() });
+    let task = world.submit(&labelled());
+    let first = world.submit(&TaskSpec { limits: limited, ..labelled() });
+    let second = world.submit(&labelled());
+    world.complete(task);
+    assert!(matches!(world.engine.explain(first), Some(Reason::Limit { .. })));
+    assert_eq!(world.status(second), Status::Running);
+    world.complete(second);
+    world.complete(holder);
+    assert_eq!(world.status(first), Status::Running);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! An engine with a clock, a log and an executor that the test plays.
 
 use super::invariants;
+use super::store::Store;
 use crate::record::{Class, Outcome, TaskNo, TaskSpec};
 use crate::scheduler::*;
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ pub(super) struct World {
     /// In the order of their dispatches.
     pub(super) started: Vec<TaskNo>,
     pub(super) ended: BTreeMap<TaskNo, Vec<Outcome>>,
+    pub(super) store: Store,
 }
 
 pub(super) fn queue(concurrency: u32) -> QueueConfig {
@@ -48,6 +50,7 @@ impl World {
             running: BTreeMap::new(),
             started: Vec::new(),
             ended: BTreeMap::new(),
+            store: Store::default(),
         }
     }
 
@@ -138,6 +141,12 @@ impl World {
         was_live
     }
 
+    pub(super) fn revive(&mut self, task: TaskNo) {
+        assert_eq!(self.engine.handle_revive(self.now_ms, task), Ok(true));
+        self.ended.remove(&task);
+        self.drain();
+    }
+
     /// Completes whatever runs, until nothing runs. The order in which they started.
     pub(super) fn run_all(&mut self) -> Vec<TaskNo> {
         let from = self.started.len();
@@ -161,16 +170,12 @@ impl World {
         }
     }
 
-    /// The process dies, and another one reads the first `count` records.
+    /// The process dies, and another one reads what the store has and the records behind it, `count` in all.
     pub(super) fn crash_at(&mut self, count: usize, was_clean: bool) {
         self.config.epoch += 1;
-        let mut engine = Engine::new(self.config.clone()).unwrap();
         self.records.truncate(count);
-        for record in &self.records {
-            engine.restore(record).unwrap();
-        }
-        engine.recover(self.now_ms, was_clean);
-        self.engine = engine;
+        self.engine = self.store.restored(&self.config, &self.records);
+        self.engine.recover(self.now_ms, was_clean);
         self.outputs.clear();
         self.running.clear();
         self.drain();
