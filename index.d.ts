@@ -443,8 +443,35 @@ export interface StartOptions {
   version?: number;
   /** Longest life of the run. Default: the definition's. */
   timeout?: Duration;
+  /** First search attributes, recorded with the start; `engine.list` finds runs by them. Default: none. */
+  attributes?: Attributes;
   /** Who asked: recorded with the start. Default: nobody. */
   actor?: string;
+}
+
+/**
+ * Options of `enqueue` of a workflow: those of a start and those of a queue. `timeout` counts from its start. `deadline`,
+ * `expires`, `limits` and the rest are about the whole run: it holds its slot and its limits until it ends.
+ */
+export interface EnqueueWorkflowOptions
+  extends
+    StartOptions,
+    Pick<
+      EnqueueOptions,
+      | 'priority'
+      | 'delay'
+      | 'runAt'
+      | 'deadline'
+      | 'expires'
+      | 'reserve'
+      | 'tenant'
+      | 'orderKey'
+      | 'after'
+      | 'limits'
+      | 'durationHint'
+    > {
+  /** Queue. Default `'default'`. */
+  queue?: string;
 }
 
 /** Options of `engine.execute`: those of the start, and how long to wait. */
@@ -605,7 +632,8 @@ export interface WorkflowContext<Input = any> {
    */
   run<W extends AnyWorkflow>(workflow: W, ...args: InputThen<InputOf<W>, ChildOptions>): Promise<OutputOf<W>>;
   /**
-   * Puts a task into its queue and waits for its end, however long that takes. It is enqueued once, whatever crashes. Unless it
+   * Puts a task into its queue and waits for its end, however long that takes. Of a run that was enqueued it has `priority`,
+   * `tenant` and `deadline`, where neither `options` nor the definition says. It is enqueued once, whatever crashes. Unless it
    * has a deadline of its own it is as urgent as the run's `timeout` asks for.
    * @throws {@link TaskError}, {@link CancelledError}, {@link QueueFullError}, {@link ReservationError}
    */
@@ -631,6 +659,12 @@ export interface WorkflowContext<Input = any> {
   random(name?: string): number;
   /** A UUID, the same in replay. */
   uuid(): string;
+  /**
+   * Sets search attributes, those of its start as well: those that are not named stay, `null` takes one away. They are for
+   * `engine.list` and no state of the run: its code cannot read them. The next run of `continueAsNew` has them too.
+   * @throws `TypeError`, `RangeError` for what is no attribute
+   */
+  setAttributes(attributes: Attributes): void;
   /**
    * Guards a change of the code: `true` for runs that come to this place with the new code, `false` for those that have been
    * past it. The first answer holds for the whole run. `true` is recorded.
@@ -766,10 +800,17 @@ export interface ParentResult {
 // ───────────────────────────── Handles ─────────────────────────────
 
 /** How a run ended. */
-export type EndStatus = 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut' | 'continuedAsNew';
+export type EndStatus =
+  'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut' | 'continuedAsNew' | NeverStarted;
 
-/** Status of a run. `paused` and `stuck` are marks beside it. */
-export type RunStatus = 'running' | EndStatus;
+/**
+ * How a run ended that was to start through a queue and never did: what it waited for cannot be any more, its reserved start
+ * went by, its time was over, or it gave way when its queue was full.
+ */
+export type NeverStarted = 'skipped' | 'missed' | 'expired' | 'shed';
+
+/** Status of a run. `queued`: it starts when its queue lets it. `paused` and `stuck` are marks beside it. */
+export type RunStatus = 'queued' | 'running' | EndStatus;
 
 /** Options of calls that wait. */
 export interface ResultOptions {
@@ -1171,6 +1212,7 @@ export type HistoryKind =
   | 'updateCompleted'
   | 'updateFailed'
   | 'patched'
+  | 'attributesSet'
   | 'branched'
   | 'paused'
   | 'resumed'
@@ -1212,14 +1254,16 @@ export interface RunRow {
   readonly paused: boolean;
   /** Its code asks for something else than was recorded, or broke a rule; see `explain`. */
   readonly stuck: boolean;
-  /** When it was started. */
+  /** When it was started, or enqueued. */
   readonly createdAt: Date;
-  /** When its function was first called. */
+  /** When its function was first called, at the earliest. `undefined`: it is queued, or ended so. */
   readonly startedAt: Date | undefined;
   /** When it ended. */
   readonly endedAt: Date | undefined;
   /** The run that started it. */
   readonly parent: { readonly id: string; readonly runId: string } | undefined;
+  /** Search attributes. */
+  readonly attributes: { readonly [name: string]: AttributeValue };
 }
 
 /** Which runs: all conditions must hold. */
@@ -1238,7 +1282,45 @@ export interface RunFilter {
   startedAfter?: Time;
   /** Started before this time. */
   startedBefore?: Time;
+  /** What search attributes are: all of these. A value of another kind than what it is compared with does not fulfil it. */
+  attributes?: { readonly [name: string]: AttributeFilter };
+  /** All of these hold as well. */
+  and?: readonly RunFilter[];
+  /** One of these holds as well, at least. */
+  or?: readonly RunFilter[];
+  /** This does not hold. */
+  not?: RunFilter;
 }
+
+/** Value of a search attribute. */
+export type AttributeValue = string | number | bigint | boolean | Date | readonly string[];
+
+/**
+ * Search attributes of a run. `null` takes one away. Up to 64 of a run, 8,192 bytes together; names have 64 bytes, texts 1,024,
+ * both without control characters; lists 64 texts. They are readable on disk and in exported runs.
+ */
+export type Attributes = { readonly [name: string]: AttributeValue | null | undefined };
+
+/** What an attribute is compared with; numbers with numbers, texts by their bytes. */
+export type AttributeBound = string | number | bigint | boolean | Date;
+
+/** What the value of an attribute is, or, of a list, one of its texts: this, or all of these. */
+export type AttributeFilter =
+  | AttributeBound
+  | {
+      /** Above it. */
+      readonly gt?: AttributeBound;
+      /** Above it, or equal. */
+      readonly gte?: AttributeBound;
+      /** Below it. */
+      readonly lt?: AttributeBound;
+      /** Below it, or equal. */
+      readonly lte?: AttributeBound;
+      /** A text that begins so. */
+      readonly prefix?: string;
+      /** Whether there is one. */
+      readonly exists?: boolean;
+    };
 
 /** Options of `list`. */
 export interface ListOptions extends RunFilter {
@@ -1246,6 +1328,22 @@ export interface ListOptions extends RunFilter {
   order?: 'newestFirst' | 'oldestFirst';
   /** Stops after so many. Default: none. */
   limit?: number;
+}
+
+/** Options of `listPage`. */
+export interface PageOptions extends ListOptions {
+  /** Runs of the page. Default 100, at most 10,000. */
+  limit?: number;
+  /** Where the page before it ended. It belongs to the filter and the order that it was given for. */
+  cursor?: string | undefined;
+}
+
+/** Some runs of a list. */
+export interface RunPage {
+  /** In the order of the list. */
+  readonly runs: readonly RunRow[];
+  /** Where the list goes on. `undefined`: it ends here. */
+  readonly cursor: string | undefined;
 }
 
 // ───────────────────────────── Engine ─────────────────────────────
@@ -1437,7 +1535,12 @@ export interface RecordPlace {
 
 /** Why a run is not running. `paused` without a step: by `handle.pause()`. `outside`: it awaits something that does not come from `ctx`. */
 export type Explanation =
-  | { readonly reason: 'running' | 'notRegistered' | 'outside' }
+  | { readonly reason: 'running' | 'starting' | 'notRegistered' | 'outside' }
+  /** It waits in a queue: there, for others, at a limit, for a queue that is defined, or for the next open. */
+  | { readonly reason: 'queue'; readonly queue: string; readonly behind: number; readonly queuePaused: boolean }
+  | { readonly reason: 'blocked'; readonly by: readonly string[] }
+  | { readonly reason: 'limit'; readonly limit: string; readonly key: string | undefined; readonly short: number }
+  | { readonly reason: 'queueGone' | 'draining' }
   | { readonly reason: 'ended'; readonly status: EndStatus }
   | { readonly reason: 'timer'; readonly until: Date }
   | { readonly reason: 'retry'; readonly until: Date; readonly step: string }
@@ -1475,6 +1578,14 @@ export interface EngineEvents {
   timedOut: RunEvent<'timedOut'>;
   /** Ended by `ctx.continueAsNew`: the next run under its id took its place. */
   continuedAsNew: RunEvent<'continuedAsNew'>;
+  /** Never started: what it waited for in its queue cannot be any more. */
+  skipped: RunEvent<'skipped', { reason: string | undefined }>;
+  /** Never started: its reserved start went by. */
+  missed: RunEvent<'missed', { reason: string | undefined }>;
+  /** Never started: its time was over. */
+  expired: RunEvent<'expired', { reason: string | undefined }>;
+  /** Never started: it gave way when its queue was full. */
+  shed: RunEvent<'shed', { reason: string | undefined }>;
   /** The code of a run asks for something else than was recorded, or broke a rule. */
   stuck: RunEvent<'stuck', { error: DeterminismError }>;
   /**
@@ -1590,6 +1701,16 @@ export interface Engine extends AsyncDisposable {
     ...args: InputThen<TaskInputOf<T>, EnqueueOptions>
   ): Promise<TaskHandle<TaskOutputOf<T>>>;
   /**
+   * Makes a run that starts when its turn in a queue has come, and holds its slot until it ends; a run that continues as new
+   * goes on in it. **Resolved: admitted and durable.** The run exists from then on: `handle`, `signal`, `cancel` and `result`
+   * work, and its id is taken as by `start`.
+   * @throws as for a task, and {@link WorkflowAlreadyStartedError}
+   */
+  enqueue<W extends AnyWorkflow>(
+    workflow: W,
+    ...args: InputThen<InputOf<W>, EnqueueWorkflowOptions>
+  ): Promise<WorkflowHandle<OutputOf<W>>>;
+  /**
    * Enqueues many, each admitted or refused for itself, in order. Resolves when all are decided, never rejects for one.
    * @param options for all, or computed from each input
    * @returns one entry an input, as of `Promise.allSettled`
@@ -1623,6 +1744,11 @@ export interface Engine extends AsyncDisposable {
   handle(id: string, options?: { runId?: string }): WorkflowHandle;
   /** Runs, as durable now, read in pages. */
   list(options?: ListOptions): AsyncIterableIterator<RunRow>;
+  /**
+   * One page of a list. Pages are stable: runs that start meanwhile come on none of those that follow (newest first).
+   * @throws `TypeError` for a cursor of another filter or order
+   */
+  listPage(options?: PageOptions): Promise<RunPage>;
   /** Number of runs. */
   count(filter?: RunFilter): Promise<number>;
   /** Why a run is not running. @throws {@link RunNotFoundError} */
@@ -1834,7 +1960,12 @@ export declare class WorkflowFailedError extends FuseeError {
   readonly id: string;
   /** The run that failed. */
   readonly runId: string;
-  constructor(message: string, options: FuseeErrorOptions & { id: string; runId: string });
+  /** `failed`, or how it ended without having started. */
+  readonly status: 'failed' | NeverStarted;
+  constructor(
+    message: string,
+    options: FuseeErrorOptions & { id: string; runId: string; status?: 'failed' | NeverStarted | undefined },
+  );
   static is(error: unknown): error is WorkflowFailedError;
 }
 

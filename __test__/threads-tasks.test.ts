@@ -141,3 +141,25 @@ test('what cannot be meant is refused when it opens', async () => {
   expect(told[1]).toContain("label 'gpu'");
   expect(told[2]).toContain('cannot be given to workers');
 });
+
+test('workflows that are enqueued start on the workers, one after the other, over the death of one', async () => {
+  const { values, running, left } = await run(`
+    const engine = await open(dir, { logger: quiet, workers, queues });
+    const runs = await Promise.all(
+      ids.map((id, n) => engine.enqueue(quarter, 4 * n, { id, queue: 'narrow', priority: n % 10 })),
+    );
+    let most = 0;
+    const count = async () => { most = Math.max(most, await engine.count({ status: 'running' })); };
+    const results = [];
+    for (const [n, one] of runs.entries()) {
+      await count();
+      if (n === 5) await engine.enqueue(deadly, 1);
+      results.push(await one.result());
+    }
+    print({ values: results.map(({ value }) => value), running: most, left: await engine.queue('narrow').stats() });
+    await engine.close();
+  `);
+  expect(values).toEqual(Array.from({ length: 20 }, (_, n) => n));
+  expect(running).toBeLessThanOrEqual(1);
+  expect(left).toMatchObject({ running: 0, pending: 0 });
+});

@@ -30,6 +30,7 @@ const all = [
   'load',
   'tasks',
   'threads',
+  'search',
 ];
 const found = readdirSync(join(here, 'workloads')).map((file) => file.replace('.mjs', ''));
 

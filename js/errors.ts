@@ -6,7 +6,10 @@
  */
 
 /** How a child ended that did not complete. */
-export type ChildEnd = 'failed' | 'cancelled' | 'terminated' | 'timedOut';
+export type ChildEnd = 'failed' | 'cancelled' | 'terminated' | 'timedOut' | NeverStarted;
+
+/** How a run ended that was to start through a queue and never did. */
+export type NeverStarted = 'skipped' | 'missed' | 'expired' | 'shed';
 
 /** What errors take beside the message. */
 export interface ErrorOptions {
@@ -198,11 +201,21 @@ export class WorkflowFailedError extends FuseeError {
   readonly code = 'WORKFLOW_FAILED';
   readonly id: string;
   readonly runId: string;
+  /** What it is beside `failed`, if it never started. */
+  readonly status: 'failed' | NeverStarted;
 
-  constructor(message: string, options: ErrorOptions & { readonly id: string; readonly runId: string }) {
+  constructor(
+    message: string,
+    options: ErrorOptions & {
+      readonly id: string;
+      readonly runId: string;
+      readonly status?: 'failed' | NeverStarted | undefined;
+    },
+  ) {
     super(message, options);
     this.id = options.id;
     this.runId = options.runId;
+    this.status = options.status ?? 'failed';
   }
 }
 

@@ -52,7 +52,19 @@ export interface NativeEngine extends PumpVerbs {
     policies: number,
     timeoutMs: number,
     actor: string,
+    attributes?: string,
   ): number;
+  enqueueRun(
+    token: number,
+    id: string,
+    type: string,
+    version: number,
+    input: string,
+    policies: number,
+    timeoutMs: number,
+    actor: string,
+    row: string,
+  ): void;
   signal(
     token: number,
     id: string,
@@ -87,6 +99,7 @@ export interface NativeEngine extends PumpVerbs {
     payload: string,
     messageId: string,
     answerToken: number,
+    attributes: string,
   ): void;
   cancel(token: number, id: string, runId: string, reason: string, actor: string): void;
   terminate(token: number, id: string, runId: string, reason: string, actor: string): void;
@@ -152,27 +165,9 @@ export interface NativeEngine extends PumpVerbs {
   revive(id: string, runId: string): string;
   describe(token: number, id: string, runId: string): void;
   history(token: number, id: string, runId: string, from: number, limit: number): void;
-  list(
-    token: number,
-    type: string,
-    statusMask: number,
-    marks: string,
-    idPrefix: string,
-    startedAfter: number,
-    startedBefore: number,
-    newestFirst: number,
-    cursor: string,
-    limit: number,
-  ): void;
-  count(
-    token: number,
-    type: string,
-    statusMask: number,
-    marks: string,
-    idPrefix: string,
-    startedAfter: number,
-    startedBefore: number,
-  ): void;
+  /** Rows, then the cursor of the next page. @param query what js/client/filters.ts packed */
+  list(token: number, query: string, newestFirst: number, cursor: string, limit: number): void;
+  count(token: number, query: string): void;
   explain(token: number, id: string, runId: string): void;
   /** Makes the group known to the other threads of the process. @returns its number, for {@link joinNative} */
   publish(): number;

@@ -1,5 +1,5 @@
 /** What the compiler must infer of tasks, and what it must refuse. Compiled, never run. */
-import { onFailure, open, task, TaskError, workflow, type TaskHandle, type TaskRef } from 'fusee';
+import { onFailure, open, task, TaskError, workflow, type TaskHandle, type TaskRef, type WorkflowHandle } from 'fusee';
 
 const is =
   <T>() =>
@@ -29,6 +29,22 @@ export async function usage(): Promise<void> {
     is<TaskRef<{ bytes: number }>>()(ref);
     await ctx.enqueue(nothing, undefined, { after: [ref, onFailure(ref)] });
     is<number>()((await ref.result()).bytes);
+    const flow = workflow('flow', async (ctx, of: { path: string }) => of.path.length);
+    const bare = workflow('bare', async () => 'x');
+    const run = await engine.enqueue(
+      flow,
+      { path: 'a' },
+      { id: 'a', queue: 'default', expires: '1h', after: [handle] },
+    );
+    is<WorkflowHandle<number>>()(run);
+    is<string>()(await (await engine.enqueue(bare)).result());
+    // @ts-expect-error: keys are for tasks, workflows have ids
+    await engine.enqueue(bare, undefined, { key: 'a' });
+    // @ts-expect-error: a workflow runs where its shard is
+    await engine.enqueue(bare, undefined, { labels: { gpu: 'a' } });
+    // @ts-expect-error: the input has another type
+    await engine.enqueue(flow, { path: 1 });
+
     // @ts-expect-error: the input has another type
     await ctx.run(resize, { path: 1 });
     // @ts-expect-error: a task is not terminated

@@ -15,6 +15,7 @@ import {
   StepError,
 } from 'fusee';
 import type {
+  AttributeValue,
   ChildHandle,
   Engine,
   Explanation,
@@ -157,6 +158,7 @@ export const checkout = workflow('checkout', async (ctx, order: Order) => {
   is<number>()(ctx.random('dice'));
   is<string>()(ctx.uuid());
   is<number>()(ctx.version);
+  ctx.setAttributes({ customer: 7, total: 10n, tags: ['a'], old: null, none: undefined });
   is<boolean>()(ctx.patched('tax'));
   ctx.deprecatePatch('tax');
   ctx.signal.throwIfAborted();
@@ -237,6 +239,25 @@ export async function use(): Promise<void> {
   // @ts-expect-error -- a fork has keys of its own
   await run.fork({ toStep: 'charge', freshKeys: true });
   for await (const record of run.history()) is<HistoryKind>()(record.kind);
+  for await (const row of engine.list({
+    attributes: {
+      customer: 7,
+      total: { gte: 100, lt: 200n },
+      tag: { prefix: 'a' },
+      at: new Date(),
+      old: { exists: false },
+    },
+    and: [{ status: 'running' }],
+    or: [{ type: checkout }, { not: { idPrefix: 'x' } }],
+  })) {
+    is<AttributeValue | undefined>()(row.attributes['customer']);
+  }
+  const page = await engine.listPage({ status: 'failed', limit: 10, cursor: undefined });
+  is<string | undefined>()(page.cursor);
+  // @ts-expect-error no such test
+  engine.list({ attributes: { total: { above: 1 } } });
+  // @ts-expect-error an object is no value
+  await engine.start(checkout, order, { attributes: { total: {} } });
   is<Uint8Array>()(await run.export());
   const journal = await run.export({ toStep: 'charge' });
   const replayed = await replay(checkout, journal, { toStep: 3, workflows: [checkout], tasks: [], source: 'a.fjnl' });
@@ -280,7 +301,9 @@ export async function use(): Promise<void> {
   if (FuseeError.is(error)) {
     switch (error.code) {
       case 'CHILD_WORKFLOW_FAILED':
-        is<'failed' | 'cancelled' | 'terminated' | 'timedOut'>()(error.status);
+        is<'failed' | 'cancelled' | 'terminated' | 'timedOut' | 'skipped' | 'missed' | 'expired' | 'shed'>()(
+          error.status,
+        );
         break;
       case 'TIMEOUT':
         is<'attempt' | 'heartbeat' | 'run' | 'scope' | 'wait'>()(error.of);

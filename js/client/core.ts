@@ -353,7 +353,7 @@ export class EngineCore implements PumpOwner {
   /** Everything recorded so far is durable, and whoever waits for it has been told. */
   private async settled(): Promise<void> {
     const barrier = this.requests.make(
-      (token) => this.native.count(token, '', 0, '', '', -1, -1),
+      (token) => this.native.count(token, ''),
       () => undefined,
     );
     this.pump.wake();
@@ -386,7 +386,7 @@ export class EngineCore implements PumpOwner {
       return true;
     }
     const type = what === STUCK ? 'stuck' : statusName(Number(status));
-    if (type === 'running') return false;
+    if (type === 'running' || type === 'queued') return false;
     const base = { type, kind: 'workflow', id, runId, definition, time: new Date(this.nowMs()) };
     return this.listeners.emit(type, noticeOf(type, base, payload));
   }

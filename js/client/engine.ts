@@ -3,14 +3,17 @@
  */
 import { completeAwakeable, type CompleteOptions } from './awakeables.js';
 import { asWorkflow, isWorkflow } from '../definitions.js';
-import { toMs, toTimeMs } from '../duration.js';
+import { toMs } from '../duration.js';
 import { knownOptions, oneLine } from '../options.js';
 import { EngineCore, type CoreSettings } from './core.js';
+import { enqueueRun } from './enqueueing.js';
 import { WorkflowHandle } from './handle.js';
 import { metricsOf, metricsText } from './metrics.js';
 import { patienceOf, waitFor, type ResultOptions } from './patience.js';
 import { readResult } from './results.js';
-import { readExplanation, readRow, rowsOf, statusCode, STATUS_NAMES, type Explanation, type RunRow } from './rows.js';
+import type { RunFilter } from './filters.js';
+import { countRuns, listRuns, pageOfRuns, type ListOptions, type PageOptions, type RunPage } from './listing.js';
+import { readExplanation, rowsOf, type Explanation, type RunRow } from './rows.js';
 import {
   requestSignalWithStart,
   requestUpdateWithStart,
@@ -33,8 +36,6 @@ import {
 import { ScheduleControl } from './schedules.js';
 import { checkId, readStart, requestResult, requestStart, type StartOptions } from './starting.js';
 
-const FILTER_OPTIONS = ['type', 'status', 'paused', 'stuck', 'idPrefix', 'startedAfter', 'startedBefore'];
-const LIST_OPTIONS = [...FILTER_OPTIONS, 'order', 'limit'];
 /** Rows fetched at a time. */
 const PAGE = 100;
 const GRACE_MS = 10_000;
@@ -124,9 +125,10 @@ export class Engine {
     return new WorkflowHandle(this.core, checkId(name), more?.runId);
   }
 
-  /** Puts a task into its queue. Resolved: admitted and durable. */
-  enqueue(task: unknown, input?: unknown, options?: EnqueueOptions): Promise<TaskHandle> {
-    return enqueue(this.core, task, input, options);
+  /** Puts a task, or a workflow that starts when its turn has come, into a queue. Resolved: admitted and durable. */
+  enqueue(definition: unknown, input?: unknown, options?: EnqueueOptions): Promise<TaskHandle | WorkflowHandle> {
+    if (isWorkflow(definition)) return enqueueRun(this.core, definition, input, options);
+    return enqueue(this.core, definition, input, options);
   }
 
   /** Enqueues many, each admitted or refused for itself, in order. */
@@ -188,31 +190,18 @@ export class Engine {
   }
 
   /** Runs, as durable now, read in pages. */
-  async *list(options?: ListOptions): AsyncIterableIterator<RunRow> {
-    knownOptions(options, LIST_OPTIONS, 'engine.list');
-    const filter = readFilter(options);
-    const newestFirst = readOrder(options?.order);
-    let left = readLimit(options?.limit);
-    let cursor = '';
-    do {
-      const size = Math.min(PAGE, left);
-      const at = cursor;
-      const page = this.core.request(
-        (token) => this.core.native.list(token, ...filter, newestFirst, at, size),
-        (text) => text.split('\u001e'),
-      );
-      const rows = await page.promise;
-      cursor = rows.pop() ?? '';
-      for (const row of rows) yield readRow(row);
-      left -= rows.length;
-    } while (cursor !== '' && left > 0);
+  list(options?: ListOptions): AsyncIterableIterator<RunRow> {
+    return listRuns(this.core, options);
+  }
+
+  /** One page of a list, and where it goes on. */
+  listPage(options?: PageOptions): Promise<RunPage> {
+    return pageOfRuns(this.core, options);
   }
 
   /** Number of runs. */
-  async count(filter?: RunFilter): Promise<number> {
-    knownOptions(filter, FILTER_OPTIONS, 'engine.count');
-    const read = readFilter(filter);
-    return this.core.request((token) => this.core.native.count(token, ...read), Number).promise;
+  count(filter?: RunFilter): Promise<number> {
+    return countRuns(this.core, filter);
   }
 
   /** Why a run is not running. */
@@ -313,70 +302,6 @@ export class Engine {
     this.core.updateSubscription();
     return this;
   }
-}
-
-/** Which runs: all conditions must hold. */
-export interface RunFilter {
-  readonly type?: unknown;
-  readonly status?: unknown;
-  readonly paused?: unknown;
-  readonly stuck?: unknown;
-  readonly idPrefix?: unknown;
-  readonly startedAfter?: unknown;
-  readonly startedBefore?: unknown;
-}
-
-/** Which runs, in which order, how many. */
-export interface ListOptions extends RunFilter {
-  readonly order?: unknown;
-  readonly limit?: unknown;
-}
-
-type Filter = [
-  type: string,
-  statusMask: number,
-  marks: string,
-  idPrefix: string,
-  startedAfter: number,
-  startedBefore: number,
-];
-
-function readFilter(options: RunFilter | undefined): Filter {
-  const { type, status, paused, stuck, idPrefix = '', startedAfter, startedBefore } = options ?? {};
-  const types = (type === undefined ? [] : Array.isArray(type) ? type : [type]) as unknown[];
-  const names = types.map((name) => (isWorkflow(name) ? name.name : String(name)));
-  const statuses = (status === undefined ? [] : Array.isArray(status) ? status : [status]) as unknown[];
-  let mask = 0;
-  for (const name of statuses) {
-    const code = statusCode(name);
-    if (code === undefined)
-      throw new RangeError(`there is no status '${String(name)}'; there are ${STATUS_NAMES.join(', ')}`);
-    mask |= 1 << code;
-  }
-  if (typeof idPrefix !== 'string') throw new TypeError('idPrefix must be a text');
-  const marks = mark(stuck, 's', 'S') + mark(paused, 'p', 'P');
-  return [names.join('\u001f'), mask, marks, idPrefix, timeOf(startedAfter), timeOf(startedBefore)];
-}
-
-function mark(wanted: unknown, yes: string, no: string): string {
-  return wanted === undefined ? '' : wanted === true ? yes : no;
-}
-
-function timeOf(time: unknown): number {
-  return time === undefined ? -1 : toTimeMs(time);
-}
-
-function readOrder(order: unknown): number {
-  if (order !== undefined && order !== 'newestFirst' && order !== 'oldestFirst') {
-    throw new RangeError("order must be 'newestFirst' or 'oldestFirst'");
-  }
-  return order === 'oldestFirst' ? 0 : 1;
-}
-
-function readLimit(limit: unknown): number {
-  if (limit === undefined) return Infinity;
-  if (typeof limit !== 'number' || !(limit >= 0)) throw new RangeError('limit must be a number from 0');
-  return limit;
 }
 
 /** What `fn` returns or throws, as a promise. */

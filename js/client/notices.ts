@@ -21,6 +21,11 @@ export function noticeOf(name: EventName, base: object, payload: string): object
       const report = readStuck(payload.split('\u001f'));
       return { ...base, error: new DeterminismError(report.message, { report }) };
     }
+    case 'skipped':
+    case 'missed':
+    case 'expired':
+    case 'shed':
+      return { ...base, reason: payload === '' ? undefined : payload };
     case 'timedOut':
     case 'continuedAsNew':
     case 'schedule':

@@ -3,8 +3,9 @@
  */
 import { decode, decodeFailure } from '../codec.js';
 import { CancelledError, TerminatedError, TimeoutError, WorkflowFailedError } from '../errors.js';
-import { CANCELLED, COMPLETED, TERMINATED, TIMED_OUT } from '../workflow/host.js';
+import { CANCELLED, COMPLETED, EXPIRED, MISSED, SHED, SKIPPED, TERMINATED, TIMED_OUT } from '../workflow/host.js';
 import type { ResultTarget } from './requests.js';
+import { statusName } from './rows.js';
 
 /** What a run resolved with. @throws what stands for another end */
 export function readResult(text: string, status: number, target: ResultTarget): unknown {
@@ -26,6 +27,18 @@ export function errorOfEnd(target: ResultTarget, status: number, text: string): 
       });
     case TIMED_OUT:
       return new TimeoutError(`workflow ${id} took longer than its timeout`, { of: 'run' });
+    case SKIPPED:
+    case MISSED:
+    case EXPIRED:
+    case SHED: {
+      const ended = statusName(status) as 'skipped';
+      const why = text === '' ? '' : `: ${text}`;
+      return new WorkflowFailedError(`workflow ${id} is ${ended} and never started${why}`, {
+        id,
+        runId,
+        status: ended,
+      });
+    }
     default: {
       const cause = decodeFailure(text);
       const message = (cause as { message?: unknown } | null | undefined)?.message;

@@ -1,16 +1,31 @@
 /**
  * Rows as the engine writes them, made into objects.
  */
+import { readAttributes, type AttributeValue } from '../attributes.js';
 import { decode, decodeFailure } from '../codec.js';
+import { readTaskReason } from '../scheduler/rows.js';
 import type { StuckOperation, StuckReport } from '../errors.js';
 
 /** Statuses by their numbers. */
-const STATUSES = ['running', 'completed', 'failed', 'cancelled', 'terminated', 'timedOut', 'continuedAsNew'] as const;
-/** The number of the last one; those before have the numbers of their places. */
-const CONTINUED_AS_NEW = 8;
+const CODES = {
+  running: 0,
+  completed: 1,
+  failed: 2,
+  cancelled: 3,
+  terminated: 4,
+  timedOut: 5,
+  continuedAsNew: 8,
+  skipped: 9,
+  missed: 10,
+  expired: 11,
+  shed: 12,
+  queued: 18,
+} as const;
 
 /** How a run stands. */
-export type Status = (typeof STATUSES)[number];
+export type Status = keyof typeof CODES;
+
+const NAMES = new Map(Object.entries(CODES).map(([name, code]) => [code as number, name as Status]));
 
 /** A run in a list. */
 export interface RunRow {
@@ -26,6 +41,7 @@ export interface RunRow {
   readonly startedAt: Date | undefined;
   readonly endedAt: Date | undefined;
   readonly parent: { readonly id: string; readonly runId: string } | undefined;
+  readonly attributes: { readonly [name: string]: AttributeValue };
 }
 
 /** One record of a run. */
@@ -41,7 +57,10 @@ export interface HistoryRecord {
 
 /** Why a run is not running. */
 export type Explanation =
-  | { readonly reason: 'running' | 'notRegistered' | 'outside' }
+  | { readonly reason: 'running' | 'starting' | 'notRegistered' | 'outside' | 'queueGone' | 'draining' }
+  | { readonly reason: 'blocked'; readonly by: readonly string[] }
+  | { readonly reason: 'queue'; readonly queue: string; readonly behind: number; readonly queuePaused: boolean }
+  | { readonly reason: 'limit'; readonly limit: string; readonly key: string | undefined; readonly short: number }
   | { readonly reason: 'ended'; readonly status: Status }
   | { readonly reason: 'timer'; readonly until: Date }
   | { readonly reason: 'retry'; readonly until: Date; readonly step: string }
@@ -57,17 +76,16 @@ export function rowsOf(text: string): string[] {
 
 /** The name of a status. */
 export function statusName(code: number): Status {
-  return code === CONTINUED_AS_NEW ? 'continuedAsNew' : (STATUSES[code] ?? 'failed');
+  return NAMES.get(code) ?? 'failed';
 }
 
 /** The number of a status; `undefined` if there is none of that name. */
 export function statusCode(name: unknown): number | undefined {
-  const code = STATUSES.indexOf(name as Status);
-  return code < 0 ? undefined : name === 'continuedAsNew' ? CONTINUED_AS_NEW : code;
+  return Object.hasOwn(CODES, name as string) ? CODES[name as Status] : undefined;
 }
 
 /** Names of all statuses, for messages. */
-export const STATUS_NAMES: readonly string[] = STATUSES;
+export const STATUS_NAMES: readonly string[] = Object.keys(CODES);
 
 export function readRow(text: string): RunRow {
   const field = text.split('\u001f');
@@ -86,6 +104,7 @@ export function readRow(text: string): RunRow {
     startedAt: dateOf(field[7]),
     endedAt: dateOf(field[8]),
     parent: parentRunId === '' ? undefined : { id: field[9] ?? '', runId: parentRunId },
+    attributes: readAttributes(field[11] ?? ''),
   };
 }
 
@@ -122,7 +141,8 @@ export function readExplanation(text: string): Explanation {
     case 'stuck':
       return { reason, ...readStuck(field.slice(1)) };
     default:
-      return { reason: reason as 'running' | 'notRegistered' | 'outside' };
+      // It waits in a queue, as a task does.
+      return readTaskReason(text) as Explanation;
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Starting a workflow: what a caller gives, read and checked, and the requests that ask for it.
  */
+import { packAttributes } from '../attributes.js';
 import { asWorkflow, checkInput } from '../definitions.js';
 import { toMs } from '../duration.js';
 import { fromNative, UnknownDefinitionError } from '../errors.js';
@@ -16,10 +17,12 @@ export interface StartOptions {
   readonly idConflictPolicy?: unknown;
   readonly version?: unknown;
   readonly timeout?: unknown;
+  readonly attributes?: unknown;
   readonly actor?: unknown;
 }
 
-const START_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'actor'];
+/** What a start can be told. */
+export const START_OPTIONS = ['id', 'idReusePolicy', 'idConflictPolicy', 'version', 'timeout', 'attributes', 'actor'];
 
 /** In place of a token. */
 const NOBODY = 0;
@@ -33,6 +36,7 @@ export interface Start {
   readonly version: number;
   readonly policies: number;
   readonly timeoutMs: number;
+  readonly attributes: string;
   readonly actor: string;
   readonly input: string;
 }
@@ -61,6 +65,7 @@ export function readStart(
     version: readVersion(options?.version ?? definition.options.version ?? 1),
     policies: (reusePolicyCode(options?.idReusePolicy) << 2) | (conflictPolicyCode(options?.idConflictPolicy) << 4),
     timeoutMs: timeout === undefined ? -1 : toMs(timeout),
+    attributes: packAttributes(options?.attributes, `the option attributes of ${verb}`),
     actor: oneLine(options?.actor, 'actor'),
     input: '',
   };
@@ -107,8 +112,11 @@ class StartedRun implements ResultTarget {
 }
 
 function send(core: EngineCore, start: Start, token: number, resultToken: number): number {
-  const { id, type, version, input, policies, timeoutMs, actor } = start;
-  return core.native.start(token, resultToken, id, type, version, input, policies, timeoutMs, actor);
+  const { id, type, version, input, policies, timeoutMs, actor, attributes } = start;
+  const { native } = core;
+  return attributes === ''
+    ? native.start(token, resultToken, id, type, version, input, policies, timeoutMs, actor)
+    : native.start(token, resultToken, id, type, version, input, policies, timeoutMs, actor, attributes);
 }
 
 /** A reply says which run has the id, and whether it was there before. */

@@ -153,11 +153,16 @@ function submit(
 
 /** Reads what became of a submission. */
 export function readAdmitted(core: EngineCore, row: string, key: string | undefined): Admitted {
-  const [what, number, message = '', queue = '', more = ''] = row.split(FIELD) as [string, string, ...string[]];
-  if (what !== 'r') return new TaskHandle(core, `t-${number}`, key, what !== 'n');
-  if (number === 'QUEUE_FULL') return new QueueFullError(message, { queue, maxPending: Number(more) });
-  if (number === 'RESERVATION') return new ReservationError(message, { queue, at: new Date(Number(more)) });
-  return fromNative({ code: number, message });
+  const [what, number] = row.split(FIELD) as [string, string];
+  return what === 'r' ? readRefusal(row) : new TaskHandle(core, `t-${number}`, key, what !== 'n');
+}
+
+/** Why a submission was refused. */
+export function readRefusal(row: string): Error {
+  const [, code = '', message = '', queue = '', more = ''] = row.split(FIELD);
+  if (code === 'QUEUE_FULL') return new QueueFullError(message, { queue, maxPending: Number(more) });
+  if (code === 'RESERVATION') return new ReservationError(message, { queue, at: new Date(Number(more)) });
+  return fromNative({ code, message });
 }
 
 function known(core: EngineCore, given: unknown): TaskDefinition {

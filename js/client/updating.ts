@@ -125,7 +125,7 @@ function sendWith(
   messageId: string,
   answerToken: number,
 ): void {
-  const { id, type, version, input, policies, timeoutMs, actor } = start;
+  const { id, type, version, input, policies, timeoutMs, actor, attributes } = start;
   core.native.startWith(
     token,
     id,
@@ -140,6 +140,7 @@ function sendWith(
     text,
     messageId,
     answerToken,
+    attributes,
   );
 }
 

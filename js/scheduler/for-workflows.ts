@@ -29,7 +29,11 @@ export function tasksForWorkflows(settings: TaskSettings, encode: (value: unknow
       const what = `the input of task '${name}'`;
       const checked = checkSchema(definition.options.input, input, what);
       if (isThenable(checked)) throw new TypeError(`the schema of task '${name}' must answer at once in a workflow`);
-      return packSubmission(definition, checked, encode(checked, what), { ...options }, settings, nowMs, verb);
+      const own = { ...options } as { readonly priority?: unknown };
+      const row = packSubmission(definition, checked, encode(checked, what), own, settings, nowMs, verb);
+      // Where nothing says how important it is, it is as important as the run that waits for it.
+      const isByRun = own.priority === undefined && definition.options.priority === undefined;
+      return isByRun ? `${row}${FIELD}i` : row;
     },
     read: readAnswer,
   };

@@ -65,7 +65,7 @@ function edge(run: unknown, on: Edge['on']): Edge {
 
 /** Packs a submission. `payload`: the input, encoded. @throws TypeError, RangeError */
 export function packSubmission(
-  definition: TaskDefinition,
+  definition: Pick<TaskDefinition, 'name' | 'policy'>,
   input: unknown,
   payload: string,
   options: EnqueueOptions | undefined,

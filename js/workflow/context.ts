@@ -4,6 +4,7 @@
  * Every verb belongs to a turn of its own run (LAW-4); an operation is its number, its kind and its name (LAW-5). It
  * does not know how anything is recorded or resolved.
  */
+import { packAttributes } from '../attributes.js';
 import { asWorkflow, queryName, signalName, updateName } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
 import { DeterminismError } from '../errors.js';
@@ -208,6 +209,14 @@ export class Context {
     if (enter(run, 'continueAsNew')) throw continuationOf(run, input, options) as unknown as Error;
     // The run is stuck: the code that called goes on no more, whatever it catches.
     throw new DeterminismError(`ctx.continueAsNew was called out of turn in workflow ${run.id}`);
+  }
+
+  setAttributes(attributes: unknown): void {
+    const run = this.#run;
+    if (!enter(run, 'setAttributes')) return;
+    const text = packAttributes(attributes ?? null, 'the argument of ctx.setAttributes');
+    if (text === '') return;
+    isOpen(run, run.host.verbs.setAttributes(run.slot, ++run.seq, text), 'setAttributes');
   }
 
   patched(id: string): boolean {

@@ -41,6 +41,11 @@ export const NOT_FOUND = 6;
 export const REFUSED = 7;
 /** The next run under its id took its place. */
 export const CONTINUED_AS_NEW = 8;
+/** It was to start through a queue and never did. */
+export const SKIPPED = 9;
+export const MISSED = 10;
+export const EXPIRED = 11;
+export const SHED = 12;
 
 /** What `openSend` sends. */
 export const SEND_SIGNAL = 0;
@@ -70,6 +75,8 @@ export interface Verbs {
   withdraw(slot: number, seq: number): number;
   /** A cancel of the run leaves an open operation alone. */
   shield(slot: number, seq: number): number;
+  /** @param attributes what js/attributes.ts packed */
+  setAttributes(slot: number, seq: number, attributes: string): number;
   /** 1: the run takes the changed way. */
   patched(slot: number, id: string): number;
   answerUpdate(slot: number, number: number, hasFailed: boolean, payload: string): number;

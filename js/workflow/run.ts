@@ -19,8 +19,12 @@ import {
   COMPLETED,
   CONDITION_TIMED_OUT,
   NOT_FOUND,
+  EXPIRED,
+  MISSED,
   REFUSED,
   RUN_ENDED,
+  SHED,
+  SKIPPED,
   START,
   STEP_COMPLETED,
   STEP_FAILED,
@@ -358,6 +362,9 @@ export class Run extends PendingOps {
   }
 }
 
+/** From the first of their numbers on. */
+const NEVER_STARTED = ['skipped', 'missed', 'expired', 'shed'] as const;
+
 /** What stands for an end that was not `completed`. */
 function endError(id: string, status: number, payload: string): Error {
   switch (status) {
@@ -386,6 +393,14 @@ function endError(id: string, status: number, payload: string): Error {
         status: 'cancelled',
         cause: decodeFailure(payload),
       });
+    case SKIPPED:
+    case MISSED:
+    case EXPIRED:
+    case SHED: {
+      const ended = NEVER_STARTED[status - SKIPPED]!;
+      const why = payload === '' ? '' : `: ${payload}`;
+      return new ChildWorkflowError(`workflow ${id} is ${ended} and never started${why}`, { id, status: ended });
+    }
     default:
       return new ChildWorkflowError(`child workflow ${id} failed`, {
         id,

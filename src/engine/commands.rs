@@ -37,6 +37,8 @@ pub struct StartRequest<'a> {
     pub reuse: IdReuse,
     /// For an id that is in use.
     pub conflict: IdConflict,
+    /// First search attributes, in the writing of [`crate::record::write_attribute`]; empty: none.
+    pub attributes: &'a [u8],
     /// Longest life of the run.
     pub timeout_ms: Option<i64>,
     /// Who asks.
@@ -73,7 +75,8 @@ impl ForeignEngine {
                 input: request.input,
                 actor: request.actor,
             };
-            let command = StartCommand { new, reuse: request.reuse, conflict: request.conflict };
+            let command =
+                StartCommand { new, attributes: request.attributes, reuse: request.reuse, conflict: request.conflict };
             let started = match request.with {
                 Some(StartWith::Signal(signal)) => cell.shard.start_signalled(work, command, signal),
                 Some(StartWith::Update(..)) | None => cell.shard.start(work, command),

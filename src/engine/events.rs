@@ -57,6 +57,12 @@ pub struct Event {
 /// Separates the fields of a text. Ids, names and types contain no control characters, payloads none below U+0020.
 pub const FIELD: char = '\u{1f}';
 
+/// Separates names and values of search attributes.
+pub const PART: char = '\u{1d}';
+
+/// Comes before each text of a list that is the value of a search attribute.
+pub const TEXT: char = '\u{1c}';
+
 /// Separates the rows of a text.
 pub const ROW: char = '\u{1e}';
 

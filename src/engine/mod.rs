@@ -7,6 +7,7 @@ mod awakeables;
 mod branching;
 mod commands;
 mod config;
+mod enqueue;
 mod error;
 mod events;
 mod foreign;
@@ -26,6 +27,8 @@ mod tick;
 mod updates;
 
 #[cfg(test)]
+mod enqueue_tests;
+#[cfg(test)]
 mod task_tests;
 #[cfg(test)]
 mod tests;
@@ -34,7 +37,7 @@ pub use branching::BranchRequest;
 pub use commands::{StartRequest, StartWith};
 pub use config::{Config, Durability};
 pub use error::{EngineError, ErrorCode};
-pub use events::{Event, EventKind, Events, FIELD, ROW};
+pub use events::{Event, EventKind, Events, FIELD, PART, ROW, TEXT};
 pub use foreign::{ForeignEngine, Run};
 pub use host::{Completed, Slot, StepAnswer};
 pub use keys::idempotency_key;
@@ -44,15 +47,15 @@ pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 
 pub use crate::log::MemoryStorage;
 pub use crate::machine::{
-    Border, Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode, TimerMode,
+    Border, Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode, Test, TimerMode, Value,
+};
+pub use crate::record::{
+    Attribute, ChildSpec, Cut, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId,
+    Status, TEXTS_MAX, TaskRole, write_attribute,
 };
 pub use crate::record::{
     CatchUp, Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Overlap, Parent, Reserve, RetryPolicy, ScheduleSpec,
     TaskNo, TaskSpec, When, encode_schedule,
-};
-pub use crate::record::{
-    ChildSpec, Cut, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId, Status,
-    TaskRole,
 };
 pub use crate::runtime::{Accepted, CheckpointOptions, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{

@@ -214,6 +214,10 @@ pub(super) fn paused(id: &str) -> String {
     format!("workflow \"{id}\" is paused and answers no queries; resume it, then ask again")
 }
 
+pub(super) fn queued(id: &str) -> String {
+    format!("workflow \"{id}\" waits in a queue and answers no queries before it has started; explain says what for")
+}
+
 /// Questions that may wait for the code of one shard's runs.
 const QUESTIONS_MAX: usize = 1_000;
 
@@ -237,6 +241,8 @@ pub(super) fn ask(shard: ShardId, cell: &mut ShardCell, slots: &Slots, events: &
             EngineError::new(ErrorCode::NotFound, text)
         } else if cell.shard.is_held(question.run) {
             EngineError::new(ErrorCode::Busy, paused(view.id))
+        } else if view.marks.is_queued {
+            EngineError::new(ErrorCode::Busy, queued(view.id))
         } else {
             let text = format!("workflow \"{}\" of type \"{}\" has no code here to answer a query", view.id, view.kind);
             EngineError::new(ErrorCode::Unregistered, text)

@@ -1,7 +1,7 @@
 //! What clients ask to know: an answer waits until everything that it rests on is durable.
 
 use super::commands::refuse;
-use super::error::{EngineError, ErrorCode};
+use super::error::{EngineError, ErrorCode, bad_input};
 use super::foreign::{ForeignEngine, Run};
 use super::host::Slot;
 use super::rows::{explanation, history_row, row};
@@ -9,6 +9,7 @@ use crate::log::LogState;
 use crate::machine::{Filter, RunIx, Target};
 use crate::record::{Seq, ShardId, parse_run_id};
 use crate::runtime::{Output, ShardCell, Token};
+use std::cmp::Ordering;
 
 impl ForeignEngine {
     /// `token` gets the status and the payload once the run has ended and that is durable.
@@ -50,8 +51,7 @@ impl ForeignEngine {
         })
     }
 
-    /// `token` gets why the run is not running.
-    pub fn explain(&mut self, token: Token, run: Run<'_>) -> Result<(), EngineError> {
+    pub(super) fn explain_here(&mut self, token: Token, run: Run<'_>) -> Result<(), EngineError> {
         let definitions = self.definitions.clone();
         self.read(token, run, |cell, index| {
             let kind = cell.shard.view(index).kind.to_owned();
@@ -61,38 +61,70 @@ impl ForeignEngine {
     }
 
     /// `token` gets rows of the runs that the filter admits, by start, at most `limit`, then a row with the cursor of
-    /// the next page (empty: there is none). Durable is everything that the rows rest on.
+    /// the next page (empty: there is none). Durable is everything that the rows rest on. `query` is the filter as it was
+    /// given: a cursor belongs to it.
     pub fn list(
         &mut self,
         token: Token,
         filter: &Filter,
+        query: &str,
         is_newest_first: bool,
         cursor: &str,
         limit: usize,
     ) -> Result<(), EngineError> {
         self.check_open()?;
-        let cursor = parse_cursor(cursor)?;
-        let mut rows: Vec<((i64, u16, u64), String)> = Vec::new();
-        for shard in self.shard_ids() {
+        let query = fingerprint(query, is_newest_first);
+        let after = parse_cursor(cursor, query)?;
+        let mut found: Vec<(Place, RunIx)> = Vec::new();
+        let search = |found: &mut Vec<(Place, RunIx)>, shard: ShardId, after, count: usize| {
             self.group.with(shard, |cell, _| {
-                let views = cell.shard.views().map(|(_, view)| view);
-                let page = views.filter(|view| filter.admits(view)).filter_map(|view| {
-                    let key = (view.created_ms, shard.0, view.no.0);
-                    let is_after =
-                        cursor.is_none_or(|cursor| if is_newest_first { key < cursor } else { key > cursor });
-                    is_after.then(|| (key, row(shard, &view)))
-                });
-                rows.extend(page);
+                let runs = cell.shard.search(filter, is_newest_first, after, count);
+                found.extend(runs.iter().map(|run| {
+                    let view = cell.shard.view(*run);
+                    ((view.order_ms, shard.0, view.no.0), *run)
+                }));
+                runs.len()
+            })
+        };
+        let by_place = |a: &(Place, RunIx), b: &(Place, RunIx)| {
+            if is_newest_first { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) }
+        };
+        // Most of the time each shard has about its share of a page; one that has more of it is asked again.
+        let wanted = limit.saturating_add(1);
+        let share = wanted.min(wanted.saturating_mul(2) / usize::from(self.group.shard_count()) + 8);
+        let mut may_have_more: Vec<Place> = Vec::new();
+        for shard in self.shard_ids() {
+            // Behind a place of another shard: those of its time come before or behind, by the numbers of the shards.
+            let after = after.map(|(order_ms, other, no)| match shard.0.cmp(&other) {
+                Ordering::Equal => (order_ms, no),
+                Ordering::Less => (order_ms, u64::MAX),
+                Ordering::Greater => (order_ms, 0),
             });
+            if search(&mut found, shard, after, share) == share {
+                may_have_more.extend(found.last().map(|(place, _)| *place));
+            }
         }
-        rows.sort_by(|a, b| if is_newest_first { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) });
-        let is_last_page = rows.len() <= limit;
-        rows.truncate(limit);
-        let next = match rows.last() {
-            Some(((created_ms, shard, no), _)) if !is_last_page => format!("{created_ms}.{shard}.{no}"),
+        found.sort_unstable_by(by_place);
+        found.truncate(wanted);
+        let page_end = found.get(wanted - 1).map(|(place, _)| *place);
+        for (order_ms, shard, no) in may_have_more
+            .into_iter()
+            .filter(|last| page_end.is_none_or(|end| if is_newest_first { *last >= end } else { *last <= end }))
+        {
+            search(&mut found, ShardId(shard), Some((order_ms, no)), wanted - share);
+        }
+        found.sort_unstable_by(by_place);
+        let is_last_page = found.len() <= limit;
+        found.truncate(limit);
+        let next = match found.last() {
+            Some(((order_ms, shard, no), _)) if !is_last_page => format!("{order_ms}.{shard}.{no}.{query:x}"),
             _ => String::new(),
         };
-        let mut text: Vec<String> = rows.into_iter().map(|(_, row)| row).collect();
+        let row_of = |((_, shard, _), run): (Place, RunIx)| {
+            let shard = ShardId(shard);
+            self.group.with(shard, |cell, _| row(shard, &cell.shard.view(run)))
+        };
+        let mut text: Vec<String> = found.into_iter().map(row_of).collect();
         text.push(next);
         self.reply_when_durable(token, text.join(&super::events::ROW.to_string()))
     }
@@ -102,9 +134,7 @@ impl ForeignEngine {
         self.check_open()?;
         let count: usize = self
             .shard_ids()
-            .map(|shard| {
-                self.group.with(shard, |cell, _| cell.shard.views().filter(|(_, view)| filter.admits(view)).count())
-            })
+            .map(|shard| self.group.with(shard, |cell, _| cell.shard.search(filter, true, None, usize::MAX).len()))
             .sum();
         self.reply_when_durable(token, count.to_string())
     }
@@ -130,6 +160,9 @@ impl ForeignEngine {
             )),
             (None, _) if self.group.with(shard, |cell, _| cell.shard.is_held(index)) => {
                 Err(EngineError::new(ErrorCode::Busy, super::parts::paused(run.id)))
+            }
+            (None, _) if self.group.with(shard, |cell, _| cell.shard.is_queued(index)) => {
+                Err(EngineError::new(ErrorCode::Busy, super::parts::queued(run.id)))
             }
             (None, kind) => self.slots.slot(shard, index).ok_or_else(|| {
                 EngineError::new(
@@ -234,14 +267,29 @@ impl ForeignEngine {
     }
 }
 
-fn parse_cursor(cursor: &str) -> Result<Option<(i64, u16, u64)>, EngineError> {
+/// By start, by shard, by number: no two runs have the same.
+type Place = (i64, u16, u64);
+
+/// Tells queries apart, not against somebody who wants to be mistaken.
+fn fingerprint(query: &str, is_newest_first: bool) -> u32 {
+    let bytes = query.bytes().chain(std::iter::once(u8::from(is_newest_first)));
+    bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+fn parse_cursor(cursor: &str, query: u32) -> Result<Option<Place>, EngineError> {
     if cursor.is_empty() {
         return Ok(None);
     }
     let mut parts = cursor.split('.');
-    let parsed = (|| Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?)))();
+    let parsed = (|| {
+        let place = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some((place, u32::from_str_radix(parts.next()?, 16).ok()?))
+    })();
     match (parsed, parts.next()) {
-        (Some(key), None) => Ok(Some(key)),
-        _ => Err(EngineError::new(ErrorCode::BadInput, format!("\"{cursor}\" is no cursor of a list"))),
+        (Some((place, of)), None) if of == query => Ok(Some(place)),
+        (Some(_), None) => Err(bad_input(format!(
+            "the cursor \"{cursor}\" is of another query: give the filter and the order that it was given for"
+        ))),
+        _ => Err(bad_input(format!("\"{cursor}\" is no cursor of a list"))),
     }
 }

@@ -46,14 +46,23 @@ impl Past {
 
     fn new(records: Vec<(Source, Vec<u8>)>) -> Self {
         let mut names = BTreeMap::new();
+        let mut queued = BTreeMap::new();
         let mut ends = Vec::new();
         for (index, (source, bytes)) in records.iter().enumerate() {
             let (Source::Shard(shard), Ok(record)) = (*source, Record::decode(bytes)) else { continue };
             match record {
                 Record::Start { run, new, .. }
                 | Record::SignalledStart { run, new, .. }
+                | Record::AttributedStart { run, new, .. }
                 | Record::Continued { next: run, new, .. } => {
                     names.insert((shard, run), (new.kind.to_owned(), new.id.to_owned()));
+                }
+                Record::Queued { run, new, .. } => {
+                    queued.insert((shard, run), (new.kind.to_owned(), new.id.to_owned()));
+                }
+                // Before that it has no code that could come to an end.
+                Record::Activated { run, .. } => {
+                    names.extend(queued.remove(&(shard, run)).map(|name| ((shard, run), name)));
                 }
                 Record::Forked { run, entries } | Record::Reset { next: run, entries, .. } => {
                     if let Some((kind, id)) = crate::machine::copied_names(entries) {

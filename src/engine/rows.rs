@@ -1,10 +1,9 @@
 //! The text of answers: runs, records and reasons as rows of fields.
 
-use super::events::ROW;
-use super::events::fields;
+use super::events::{PART, ROW, TEXT, fields};
 use super::keys::hex;
 use crate::machine::{Described, Explanation, RunIx, RunView, Shard, Stuck};
-use crate::record::{Lsn, Record, Seq, ShardId, Status, run_id};
+use crate::record::{Attribute, Lsn, Record, Seq, ShardId, attributes_in, run_id};
 
 /// What a run is, apart from its input: its id, run id, type, version, key root, start, and its parent's run id.
 pub(super) fn identity(shard: ShardId, view: &RunView<'_>) -> String {
@@ -14,7 +13,7 @@ pub(super) fn identity(shard: ShardId, view: &RunView<'_>) -> String {
         view.kind,
         &view.version.to_string(),
         &hex(&view.key_root),
-        &view.created_ms.to_string(),
+        &view.started_ms.unwrap_or(view.created_ms).to_string(),
         &view.parent.map(|caller| run_id(caller.shard, caller.run)).unwrap_or_default(),
     ])
 }
@@ -36,14 +35,33 @@ pub(super) fn row(shard: ShardId, view: &RunView<'_>) -> String {
         &run_id(shard, view.no),
         view.kind,
         &view.version.to_string(),
-        &view.status.map_or(0, Status::code).to_string(),
+        &view.status_code().to_string(),
         &marks.to_string(),
         &view.created_ms.to_string(),
-        &view.created_ms.to_string(),
+        &view.started_ms.map(|started_ms| started_ms.to_string()).unwrap_or_default(),
         &view.ended_ms.map(|ended_ms| ended_ms.to_string()).unwrap_or_default(),
         "",
         &view.parent.map(|caller| run_id(caller.shard, caller.run)).unwrap_or_default(),
+        &attribute_text(view.attributes),
     ])
+}
+
+/// Search attributes as a text: names and values in turn, a letter before each value that says what it is.
+pub(super) fn attribute_text(attributes: &[u8]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for entry in attributes_in(attributes) {
+        let Some(value) = entry.value else { continue };
+        parts.push(entry.name.to_owned());
+        parts.push(match value {
+            Attribute::Text(text) => format!("t{text}"),
+            Attribute::Number(number) => format!("n{number}"),
+            Attribute::Flag(flag) => format!("b{}", u8::from(flag)),
+            Attribute::Time(time_ms) => format!("d{time_ms}"),
+            Attribute::Whole(number) => format!("w{number}"),
+            Attribute::Texts(texts) => texts.iter().map(|text| format!("{TEXT}{text}")).collect(),
+        });
+    }
+    parts.join(&PART.to_string())
 }
 
 pub(super) fn history_row(lsn: Lsn, record: &Record<'_>) -> String {
@@ -69,15 +87,19 @@ pub(super) fn history_row(lsn: Lsn, record: &Record<'_>) -> String {
         Record::SendSet { seq, id, .. } => (None, Some(seq), id, None, b""),
         Record::ChildDone { seq, time_ms, payload, .. } => (Some(time_ms), Some(seq), "", None, payload),
         Record::Cancel { time_ms, reason, .. } => (Some(time_ms), None, "", None, reason.as_bytes()),
-        Record::Paused { time_ms, .. } | Record::Resumed { time_ms, .. } => (Some(time_ms), None, "", None, b""),
+        Record::Paused { time_ms, .. } | Record::Resumed { time_ms, .. } | Record::Activated { time_ms, .. } => {
+            (Some(time_ms), None, "", None, b"")
+        }
         Record::Done { time_ms, payload, .. } => (Some(time_ms), None, "", None, payload),
         Record::Update { time_ms, name, payload, .. } => (Some(time_ms), None, name, None, payload),
         Record::UpdateDone { time_ms, payload, .. } => (Some(time_ms), None, "", None, payload),
         Record::Patched { id, .. } => (None, None, id, None, b""),
+        Record::Attributes { seq, time_ms, .. } => (Some(time_ms), seq, "", None, b""),
         // Journals have their parts.
-        Record::SignalledStart { time_ms, new, .. } | Record::Continued { time_ms, new, .. } => {
-            (Some(time_ms), None, new.kind, None, new.input)
-        }
+        Record::SignalledStart { time_ms, new, .. }
+        | Record::AttributedStart { time_ms, new, .. }
+        | Record::Queued { time_ms, new, .. }
+        | Record::Continued { time_ms, new, .. } => (Some(time_ms), None, new.kind, None, new.input),
         Record::Branched { time_ms, source, .. } => (Some(time_ms), None, source, None, b""),
         Record::Forked { .. } | Record::Reset { .. } => (None, None, "", None, b""),
         Record::Watched { .. } | Record::Answered { .. } | Record::Received { .. } => (None, None, "", None, b""),
@@ -110,6 +132,8 @@ pub(super) fn explanation(explanation: &Explanation, has_definition: bool) -> St
         Explanation::Stuck(stuck) => fields(&["stuck", &stuck_report(stuck)]),
         Explanation::Absent if !has_definition => "notRegistered".into(),
         Explanation::Absent | Explanation::Running => "running".into(),
+        // Its request to the scheduler has not come there yet.
+        Explanation::Queued(_) => "starting".into(),
         Explanation::Step(name) => fields(&["step", name]),
         Explanation::Timer(until_ms) => fields(&["timer", &until_ms.to_string()]),
         Explanation::Retry(name, until_ms) => fields(&["retry", &until_ms.to_string(), name]),

@@ -326,6 +326,7 @@ impl Rig {
             input: b"",
             reuse: IdReuse::Allow,
             conflict: IdConflict::Fail,
+            attributes: b"",
             timeout_ms: None,
             actor: None,
             result_token: None,
@@ -341,7 +342,7 @@ impl Rig {
 
     fn asks_for(&mut self, slot: Slot, seq: u32, role: TaskRole) {
         let spec = TaskSpec::new("mail", "work", b"in");
-        self.engine.open_task(slot, Seq(seq), role, Dedupe::default(), &spec).unwrap();
+        self.engine.open_task(slot, Seq(seq), role, Dedupe::default(), &spec, false).unwrap();
     }
 }
 

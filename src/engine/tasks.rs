@@ -7,7 +7,9 @@ use super::host::Slot;
 use super::keys::task_key;
 use super::task_rows::{limit_row, parent_row, queue_row, reason_row, task_row};
 use crate::machine::{Halt, Limits};
-use crate::record::{Class, FIELDS_BYTES_MAX, LimitSpec, Outcome, Seq, TaskNo, TaskRole, TaskSpec, encode_failure};
+use crate::record::{
+    Class, FIELDS_BYTES_MAX, LimitSpec, Outcome, Seq, TEXT_BYTES_MAX, TaskNo, TaskRole, TaskSpec, encode_failure,
+};
 use crate::runtime::{TaskCell, TaskEvent, TaskWork, Token};
 use crate::scheduler::{Dedupe, Failure, Lease, Member, MemberNo, Refusal, Status, TaskView};
 
@@ -58,7 +60,8 @@ pub struct TaskFilter {
 
 impl TaskFilter {
     fn admits(&self, task: &TaskView<'_>) -> bool {
-        (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == task.kind))
+        task.run.is_none()
+            && (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == task.kind))
             && (self.status_mask == 0 || self.status_mask >> status_code(task.status) & 1 == 1)
             && self.queue.as_deref().is_none_or(|queue| queue == task.queue)
             && (self.tenant.is_none() || self.tenant.as_deref() == task.tenant)
@@ -107,7 +110,7 @@ impl ForeignEngine {
         Ok(())
     }
 
-    /// The code of a run asks for a task. Its end, or for a detached one that it exists, is delivered to this operation.
+    /// The code of a run asks for a task, which is as important as the run if `inherits_class`. Its end, or for a detached one that it exists, is delivered to this operation.
     pub fn open_task(
         &mut self,
         slot: Slot,
@@ -115,10 +118,14 @@ impl ForeignEngine {
         role: TaskRole,
         dedupe: Dedupe,
         spec: &TaskSpec<'_>,
+        inherits_class: bool,
     ) -> Result<(), Halt> {
-        let checked = self.check_spec(spec);
+        // It may get a tenant from its run.
+        let checked = self.config.limits().and_then(|limits| check_spec(&limits, spec, TEXT_BYTES_MAX));
         let (shard, run) = self.place(slot)?;
-        self.code(shard, run, |cell, work| cell.shard.open_task(work, run, seq, role, dedupe, spec, checked))?
+        self.code(shard, run, |cell, work| {
+            cell.shard.open_task(work, run, seq, role, dedupe, spec, inherits_class, checked)
+        })?
     }
 
     fn check_spec(&self, spec: &TaskSpec<'_>) -> Result<(), String> {
@@ -361,7 +368,8 @@ impl ForeignEngine {
                 Some(number) => cell.engine.task(number),
                 None => cell.engine.task_by_key(task),
             };
-            match view.map(|view| view.task) {
+            // What stands for a run is reached by the run.
+            match view.filter(|view| view.run.is_none()).map(|view| view.task) {
                 Some(number) => act(cell, work, number),
                 None => {
                     let text = format!("there is no task \"{task}\", by id or key, or it is not remembered any more");

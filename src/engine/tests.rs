@@ -130,6 +130,7 @@ fn request(id: &str) -> StartRequest<'_> {
         input: b"",
         reuse: IdReuse::Allow,
         conflict: IdConflict::Fail,
+        attributes: b"",
         timeout_ms: None,
         actor: None,
         result_token: None,
@@ -235,7 +236,7 @@ fn nothing_is_told_before_it_is_durable_refusals_included_law_1() {
     rig.start(4, "b", "flow", "").unwrap();
     rig.signal(5, "b", "x").unwrap();
     rig.engine.describe(6, latest("b")).unwrap();
-    rig.engine.list(7, &Filter::default(), false, "", 10).unwrap();
+    rig.engine.list(7, &Filter::All(Vec::new()), "", false, "", 10).unwrap();
     rig.engine.cancel(8, latest("b"), "", None).unwrap();
     for _ in 0..3 {
         rig.tick();
@@ -374,10 +375,11 @@ fn lists_go_page_by_page_in_both_directions() {
     }
     rig.settle();
     rig.told.clear();
+    let all = Filter::All(Vec::new());
     for is_newest_first in [false, true] {
         let (mut seen, mut cursor, mut pages) = (Vec::new(), String::new(), 0);
         loop {
-            rig.engine.list(2, &Filter::default(), is_newest_first, &cursor, 3).unwrap();
+            rig.engine.list(2, &all, "", is_newest_first, &cursor, 3).unwrap();
             rig.settle();
             let answer = rig.answer(2).unwrap();
             let mut rows: Vec<&str> = answer.strip_prefix("Reply 0 ").unwrap().split(';').collect();
@@ -395,21 +397,74 @@ fn lists_go_page_by_page_in_both_directions() {
         assert!(halves.is_sorted_by(|a, b| if is_newest_first { a >= b } else { a <= b }), "{seen:?}");
     }
     for (filter, expected) in [
-        (Filter::default(), "10"),
-        (Filter { kinds: vec!["flow".into()], ..Filter::default() }, "4"),
-        (Filter { status_mask: 1, ..Filter::default() }, "4"),
-        (Filter { status_mask: 2, ..Filter::default() }, "6"),
-        (Filter { id_prefix: "r1".into(), ..Filter::default() }, "1"),
-        (Filter { started_from_ms: Some(1_004), ..Filter::default() }, "2"),
-        (Filter { is_stuck: Some(true), ..Filter::default() }, "0"),
+        (all.clone(), "10"),
+        (Filter::Kind("flow".into()), "4"),
+        (Filter::Status(1), "4"),
+        (Filter::Status(2), "6"),
+        (Filter::IdPrefix("r1".into()), "1"),
+        (Filter::StartedFrom(1_004), "2"),
+        (Filter::Stuck(true), "0"),
     ] {
         rig.engine.count(3, &filter).unwrap();
         rig.settle();
         assert_eq!(rig.answer(3), Some(format!("Reply 0 {expected}")), "{filter:?}");
     }
-    for cursor in ["1.2", "1.2.3.4", "a.b.c", "99999999999999999999.1.1"] {
-        let error = rig.engine.list(2, &Filter::default(), false, cursor, 3).unwrap_err();
+    for cursor in ["1.2", "1.2.3", "1.2.3.4.5", "a.b.c.d", "99999999999999999999.1.1.1"] {
+        let error = rig.engine.list(2, &all, "", false, cursor, 3).unwrap_err();
         assert_eq!(error.code, ErrorCode::BadInput, "{cursor}");
+        assert!(error.message.ends_with("is no cursor of a list"), "{error}");
+    }
+}
+
+#[test]
+fn a_page_is_whole_where_one_shard_has_most_of_it() {
+    let mut rig = Rig::in_memory();
+    let is_crowded = |id: &String| rig.engine.shard_of(id) == ShardId(0);
+    let crowd: Vec<String> = (0..).map(|number| format!("c{number}")).filter(is_crowded).take(70).collect();
+    let others = (0..10).map(|number| format!("o{number}"));
+    let ids: Vec<String> = others.clone().take(5).chain(crowd).chain(others.skip(5)).collect();
+    for (index, id) in ids.iter().enumerate() {
+        rig.engine.set_now_ms(1_000 + index as i64);
+        rig.start(1, id, "flow", "").unwrap();
+    }
+    rig.settle();
+    let all = Filter::All(Vec::new());
+    for is_newest_first in [false, true] {
+        let (mut seen, mut cursor) = (Vec::new(), String::new());
+        loop {
+            rig.engine.list(2, &all, "", is_newest_first, &cursor, 30).unwrap();
+            rig.settle();
+            let answer = rig.answer(2).unwrap();
+            let mut rows: Vec<&str> = answer.strip_prefix("Reply 0 ").unwrap().split(';').collect();
+            cursor = rows.pop().unwrap().to_owned();
+            seen.extend(rows.iter().map(|row| row.split('|').next().unwrap().to_owned()));
+            if cursor.is_empty() {
+                break;
+            }
+        }
+        if is_newest_first {
+            seen.reverse();
+        }
+        assert_eq!(seen, ids);
+    }
+}
+
+#[test]
+fn a_cursor_of_another_query_is_refused() {
+    let mut rig = Rig::in_memory();
+    for id in ["a", "b", "c"] {
+        rig.start(1, id, "flow", "").unwrap();
+    }
+    rig.settle();
+    let all = Filter::All(Vec::new());
+    rig.engine.list(2, &all, "one", true, "", 1).unwrap();
+    rig.settle();
+    let cursor = rig.answer(2).unwrap().rsplit(';').next().unwrap().to_owned();
+    rig.engine.list(2, &all, "one", true, &cursor, 1).unwrap();
+    for (query, is_newest_first) in [("other", true), ("one", false)] {
+        let error = rig.engine.list(2, &all, query, is_newest_first, &cursor, 1).unwrap_err();
+        assert_eq!(error.code, ErrorCode::BadInput);
+        assert!(error.message.contains("of another query"), "{error}");
     }
 }
 
@@ -663,7 +718,8 @@ fn threads_that_work_on_one_shard_lose_no_message_of_it_law_3() {
                 input: b"",
                 actor: None,
             };
-            let command = crate::machine::StartCommand { new, reuse: IdReuse::Allow, conflict: IdConflict::Fail };
+            let (reuse, conflict) = (IdReuse::Allow, IdConflict::Fail);
+            let command = crate::machine::StartCommand { new, attributes: b"", reuse, conflict };
             let run = cell.shard.start(work, command).unwrap().run;
             cell.shard.load(run).unwrap();
             cell.shard.quiescent(work, run).unwrap();

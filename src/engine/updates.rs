@@ -75,6 +75,12 @@ impl ForeignEngine {
         self.code(shard, run, |cell, work| cell.shard.fail_stuck(work, run, failure))
     }
 
+    /// The run's code sets search attributes.
+    pub fn set_attributes(&mut self, slot: Slot, seq: Seq, set: &[u8]) -> Result<(), Halt> {
+        let (shard, run) = self.place(slot)?;
+        self.code(shard, run, |cell, work| cell.shard.set_attributes(work, run, seq, set))?
+    }
+
     /// A stuck run is to be tried again after a time.
     pub fn retry_stuck(&mut self, slot: Slot) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;

@@ -1,5 +1,6 @@
 //! What each record does to the state of a shard: written once, for live work and for recovery alike.
 
+use super::admission::outcome_of;
 use super::messages::Body;
 use super::ops::{Op, StepPhase};
 use super::run::{Child, Code, End, OpenRun, Run, RunIx, RunState};
@@ -142,7 +143,12 @@ impl Shard {
                     open.is_held = true;
                 }
             }
-            Record::Done { status, time_ms, payload, .. } => {
+            Record::Done { status, time_ms, payload, origin, .. } => {
+                let ended = known(run);
+                if let Some(open) = self.open_mut(ended).filter(|_| origin.is_some_and(is_scheduler)) {
+                    // It ended because what stands for it did: there is nobody to be told.
+                    open.ticket = None;
+                }
                 self.end(known(run), End { status, time_ms, lsn, payload: payload.into(), continued: None }, effects);
             }
             Record::Watched { caller, .. } => {
@@ -159,6 +165,7 @@ impl Shard {
                 self.answer(caller, lsn, status, payload.into(), effects);
             }
             Record::Received { .. } => {}
+            Record::Activated { time_ms, .. } => self.apply_activated(known(run), time_ms, effects),
             Record::Update { id, number, .. } => {
                 self.update_accepted(known(run), id, number);
                 self.wake(known(run), effects);
@@ -169,12 +176,18 @@ impl Shard {
                     open.patches.insert(id.into());
                 }
             }
+            Record::Attributes { set, .. } => self.attributes_set(known(run), set),
             Record::Branched { seq, key_root, .. } => {
                 if let Some(open) = self.open_mut(known(run)) {
                     open.borders.push((seq, key_root));
                 }
             }
-            Record::SignalledStart { .. } | Record::Continued { .. } | Record::Forked { .. } | Record::Reset { .. } => {
+            Record::SignalledStart { .. }
+            | Record::AttributedStart { .. }
+            | Record::Queued { .. }
+            | Record::Continued { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. } => {
                 unreachable!("it was taken apart")
             }
         }
@@ -200,6 +213,8 @@ impl Shard {
 
     fn create(&mut self, no: RunNo, time_ms: i64, new: &NewRun<'_>) -> RunIx {
         let watchers = new.parent.iter().map(|(caller, _)| *caller).collect();
+        self.newest_ms = self.newest_ms.max(time_ms);
+        self.index.add_run(no, new.kind);
         let run = self.place(Run {
             no,
             id: new.id.into(),
@@ -207,11 +222,14 @@ impl Shard {
             version: new.version,
             key_root: new.key_root,
             created_ms: time_ms,
+            order_ms: self.newest_ms,
+            attributes: Box::default(),
+            started_ms: time_ms,
             deadline_ms: new.deadline_ms,
             parent: new.parent,
             last: Lsn::NONE,
             journal: super::journal::Journal::default(),
-            inherited: None,
+            given: None,
             updates: None,
             state: RunState::Open(Box::new(OpenRun { watchers, ..OpenRun::default() })),
             saved: super::checkpoint::Saved::default(),
@@ -279,6 +297,7 @@ impl Shard {
             unreachable!("a run ends once: every caller looks first");
         };
         self.open_count -= 1;
+        self.index.end_run(self.runs[run.0 as usize].no, status);
         if status == Status::Completed {
             self.metrics.runs_completed += 1;
         } else {
@@ -303,6 +322,10 @@ impl Shard {
         }
         for caller in open.orders.iter().copied() {
             self.post(ShardId::SCHEDULER, lsn, Body::CancelOrder { caller }, effects);
+        }
+        if let Some(ticket) = &open.ticket {
+            let caller = Caller { shard: self.id, run: ticket.run, seq: Seq(0) };
+            self.post(ShardId::SCHEDULER, lsn, Body::RunOver { caller, outcome: outcome_of(status) }, effects);
         }
         if !self.has_store {
             self.keep_journal(run);
@@ -350,7 +373,7 @@ impl Shard {
         self.post(caller.shard, lsn, Body::Ended { run: caller.run, seq: caller.seq, status, payload }, effects);
     }
 
-    fn post(&mut self, to: ShardId, lsn: Lsn, body: Body, effects: &mut Option<&mut Vec<Effect>>) {
+    pub(super) fn post(&mut self, to: ShardId, lsn: Lsn, body: Body, effects: &mut Option<&mut Vec<Effect>>) {
         self.metrics.messages_sent += 1;
         let message = self.outbox.post(self.id, to, lsn, body);
         push(effects, Effect::Post(message));
@@ -363,7 +386,7 @@ impl Shard {
     }
 }
 
-fn push(effects: &mut Option<&mut Vec<Effect>>, effect: Effect) {
+pub(super) fn push(effects: &mut Option<&mut Vec<Effect>>, effect: Effect) {
     if let Some(effects) = effects {
         effects.push(effect);
     }
@@ -385,6 +408,8 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
         | Record::Paused { .. }
+        | Record::Attributes { .. }
+        | Record::Activated { .. }
         | Record::Branched { .. }
         | Record::Watched { .. } => true,
         Record::Start { .. }
@@ -398,10 +423,16 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::Received { .. }
         | Record::Update { .. }
         | Record::SignalledStart { .. }
+        | Record::AttributedStart { .. }
+        | Record::Queued { .. }
         | Record::Continued { .. }
         | Record::Forked { .. }
         | Record::Reset { .. } => false,
     }
+}
+
+fn is_scheduler(origin: Origin) -> bool {
+    origin.from == ShardId::SCHEDULER
 }
 
 fn known(run: Option<RunIx>) -> RunIx {

@@ -120,7 +120,7 @@ impl Shard {
         let border = self.border(run, branch.border)?;
         let mut copied = CopiedRun { id: id.into(), records: Vec::new() };
         let mut kept = self.kept(run, border, branch.reapplies_signals);
-        let begun_ms = kept.iter().filter_map(branched_ms).max().unwrap_or(time_ms);
+        let begun_ms = kept.iter().filter_map(branched_ms).max().unwrap_or(source.started_ms);
         let of = run_id(self.id, source.no);
         let borders = self.new_borders(now_ms, run, &of, border, branch, &mut kept);
         let answered: BTreeSet<Seq> = kept.iter().filter_map(answer_to).collect();
@@ -130,7 +130,7 @@ impl Shard {
             // A run that ended has told whoever started it, and a fork was started by nobody.
             parent: new.parent.filter(|_| !asks_anew),
             // As much time as it had.
-            deadline_ms: new.deadline_ms.map(|due_ms| now_ms.saturating_add(due_ms.saturating_sub(begun_ms))),
+            deadline_ms: source.deadline_ms.map(|due_ms| now_ms.saturating_add(due_ms.saturating_sub(begun_ms))),
             ..new
         };
         copied.push(&Record::Start { run: NOBODY, time_ms, new, origin: None }, true);

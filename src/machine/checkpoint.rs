@@ -5,12 +5,16 @@
 //! have ended and are stored may be forgotten ([`Shard::forget`]) and come back when they are asked for
 //! ([`Shard::recall`]).
 
+use super::admission::Ticket;
 use super::journal::Journal;
 use super::message_codec;
 use super::restore::{RestoreError, shards_named};
-use super::run::{End, Run, RunIx, RunState};
+use super::run::{End, Given, Run, RunIx, RunState};
 use super::shard::Shard;
-use crate::record::{Caller, DecodeError, Lsn, ParentClose, Reader, Record, RunNo, Seq, ShardId, Status, Writer};
+use crate::record::{
+    Caller, DecodeError, Lsn, ParentClose, Reader, Record, RunNo, ShardId, Status, Writer, check_attributes,
+};
+use std::sync::Arc;
 
 /// What of a run is in the store.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,17 +40,26 @@ pub enum SavedRecords<'a> {
     All(&'a [u8]),
 }
 
-/// A run as a checkpoint takes it.
-#[derive(Clone, Debug)]
-pub struct SavedRun<'a> {
+/// What a run is known by. Times are in ms since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedName<'a> {
     /// Its number.
     pub no: RunNo,
     /// The workflow id.
     pub id: &'a str,
     /// The definition's name.
     pub kind: &'a str,
-    /// When it started, in ms since 1970.
+    /// When it started.
     pub created_ms: i64,
+    /// Its place among the runs of the shard by start.
+    pub order_ms: i64,
+}
+
+/// A run as a checkpoint takes it.
+#[derive(Clone, Debug)]
+pub struct SavedRun<'a> {
+    /// What it is known by.
+    pub name: SavedName<'a>,
     /// How it ended, and when.
     pub end: Option<(Status, i64)>,
     /// Chunks of its journal that are stored already.
@@ -59,22 +72,19 @@ pub struct SavedRun<'a> {
     pub stored_to: u32,
 }
 
-/// A finished run as it was stored, beside its id, type, start and end.
+/// A finished run as it was stored, beside what it is known by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedRun {
     version: u32,
     key_root: [u8; 16],
+    started_ms: i64,
     deadline_ms: Option<i64>,
     parent: Option<(Caller, ParentClose)>,
+    attributes: Box<[u8]>,
     last: Lsn,
-    end: Option<StoredEnd>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct StoredEnd {
     status: Status,
     time_ms: i64,
-    lsn: Lsn,
+    end: Lsn,
     payload: Box<[u8]>,
     continued: Option<RunNo>,
 }
@@ -120,6 +130,7 @@ impl Shard {
         out.number(position.0);
         out.number(self.last.0);
         out.number(self.next_no);
+        out.signed(self.newest_ms);
         out.number(self.applied.len() as u64);
         for (sender, number) in &self.applied {
             out.number(u64::from(sender.0));
@@ -150,13 +161,16 @@ impl Shard {
             None => SavedRecords::More(target.journal.bytes(target.saved.end, stored_to)),
         };
         Some(SavedRun {
-            no: target.no,
-            id: &target.id,
-            kind: &target.kind,
-            created_ms: target.created_ms,
+            name: SavedName {
+                no: target.no,
+                id: &target.id,
+                kind: &target.kind,
+                created_ms: target.created_ms,
+                order_ms: target.order_ms,
+            },
             end: end.map(|end| (end.status, end.time_ms)),
             chunks: target.saved.chunks,
-            body: encode_body(target, end),
+            body: end.map_or_else(|| encode_open(target), |end| encode_ended(target, end)),
             records,
             stored_to,
         })
@@ -172,10 +186,13 @@ impl Shard {
 
     /// A run is stored up to a position of its journal, in so many chunks; with `is_ended` for good.
     pub fn saved(&mut self, run: RunIx, stored_to: u32, chunks: u32, is_ended: bool) {
-        let saved = &mut self.run_mut(run).saved;
-        saved.end = stored_to;
-        saved.chunks = chunks;
-        saved.is_ended |= is_ended;
+        let target = self.run_mut(run);
+        target.saved.end = stored_to;
+        target.saved.chunks = chunks;
+        if is_ended {
+            target.saved.is_ended = true;
+            target.given = None;
+        }
     }
 
     /// A run that is stored as ended stays in memory, its journal as long as newer ones leave room for it.
@@ -212,6 +229,9 @@ impl Shard {
             self.by_id.remove(&gone.id);
         }
         self.by_no.remove(&gone.no);
+        if let Some(end) = gone.end() {
+            self.index.remove_ended(gone.no, &gone.kind, end.status, &gone.attributes);
+        }
         if was_changed {
             self.changed.retain(|changed| *changed != run);
         }
@@ -232,18 +252,11 @@ impl Shard {
     }
 
     /// Takes a finished run back into memory; `journal` may be left out.
-    pub fn recall(
-        &mut self,
-        no: RunNo,
-        id: &str,
-        kind: &str,
-        created_ms: i64,
-        ended: &EndedRun,
-        journal: &[u8],
-    ) -> RunIx {
-        let StoredEnd { status, time_ms, lsn, payload, continued } =
-            ended.end.clone().expect("only runs that were stored with their end are taken back");
+    pub fn recall(&mut self, name: SavedName<'_>, ended: EndedRun, journal: &[u8]) -> RunIx {
+        let SavedName { no, id, kind, created_ms, order_ms } = name;
+        let EndedRun { status, time_ms, end: lsn, payload, continued, .. } = ended;
         let journal = Journal::of(journal);
+        self.index.add_ended(no, kind, status, &ended.attributes);
         let run = self.place(Run {
             no,
             id: id.into(),
@@ -251,10 +264,13 @@ impl Shard {
             version: ended.version,
             key_root: ended.key_root,
             created_ms,
+            started_ms: ended.started_ms,
+            order_ms,
+            attributes: ended.attributes,
             deadline_ms: ended.deadline_ms,
             parent: ended.parent,
             last: ended.last,
-            inherited: None,
+            given: None,
             updates: super::updates::UpdateBook::of(&journal),
             journal,
             state: RunState::Ended(End { status, time_ms, lsn, payload, continued }),
@@ -268,18 +284,33 @@ impl Shard {
     }
 
     /// Takes an open run back, before [`Shard::restore_state`], in the order of the numbers.
-    pub fn restore_run(&mut self, no: RunNo, chunks: u32, body: &[u8], journal: &[u8]) -> Result<(), RestoreError> {
-        let inherited = read_inherited(self.count, body)?;
+    pub fn restore_run(
+        &mut self,
+        name: SavedName<'_>,
+        chunks: u32,
+        body: &[u8],
+        journal: &[u8],
+    ) -> Result<(), RestoreError> {
+        let mut given = decode_open(self.count, body)?;
+        let entries = checked(self.count, name.no, journal)?;
+        let start = entries.first().map(|(lsn, _)| *lsn);
         let mut run = None;
-        for (index, (lsn, bytes)) in checked(self.count, no, journal)?.into_iter().enumerate() {
+        for (lsn, bytes) in entries {
+            // What it has from its start on it has got once everything that was recorded with that was done.
+            if let (Some(run), true) = (run, Some(lsn) > start)
+                && let Some(given) = given.take()
+            {
+                self.give(run, given);
+            }
             let record = Record::decode(bytes).map_err(RestoreError::Decode)?;
             // A journal holds only parts of records, and parts of one record have one number.
             run = self.apply_simple(lsn, &record, bytes, run, &mut None);
-            if let (0, Some(run), Some(watchers)) = (index, run, &inherited) {
-                self.inherit(run, watchers.clone());
-            }
         }
         if let Some(run) = run {
+            if let Some(given) = given {
+                self.give(run, given);
+            }
+            self.run_mut(run).order_ms = name.order_ms;
             let end = self.run(run).journal.end();
             self.saved(run, end, chunks, false);
         }
@@ -288,17 +319,7 @@ impl Shard {
 
     /// Passes a record of a run that cannot be read back. `false`: it implies messages, and cannot be passed.
     pub fn pass_over(&mut self, lsn: Lsn, record: &Record<'_>) -> bool {
-        let implies_messages = matches!(
-            record,
-            Record::ChildSet { .. }
-                | Record::SendSet { .. }
-                | Record::TaskSet { .. }
-                | Record::Done { .. }
-                | Record::Continued { .. }
-                | Record::Reset { .. }
-                | Record::Watched { .. }
-        );
-        if implies_messages {
+        if implies_messages(record) {
             return false;
         }
         self.last = lsn;
@@ -314,6 +335,7 @@ impl Shard {
         let position = Lsn(reader.number()?);
         self.last = Lsn(reader.number()?);
         self.next_no = reader.number()?;
+        self.newest_ms = reader.signed()?;
         self.applied.clear();
         for _ in 0..reader.number()? {
             let sender = u16::try_from(reader.number()?).map_err(|_| DecodeError::Number)?;
@@ -343,13 +365,9 @@ fn checked(shards: u16, no: RunNo, journal: &[u8]) -> Result<Vec<(Lsn, &[u8])>, 
         })();
         let (lsn, bytes, record) = entry.map_err(RestoreError::Decode)?;
         let is_start = matches!(record, Record::Start { .. });
-        let is_whole = !matches!(
-            record,
-            Record::SignalledStart { .. } | Record::Continued { .. } | Record::Forked { .. } | Record::Reset { .. }
-        );
         // Copies have the number of the run that they were copied from.
         let is_its = record.run() == Some(no) || (!is_start && super::copying::is_copied(&record));
-        if !is_its || is_start != entries.is_empty() || lsn < before || no.0 == 0 || !is_whole {
+        if !is_its || is_start != entries.is_empty() || lsn < before || no.0 == 0 || is_compound(&record) {
             return Err(RestoreError::UnknownRun(record.run().unwrap_or_default()));
         }
         if matches!(record, Record::Done { .. }) {
@@ -365,121 +383,135 @@ fn checked(shards: u16, no: RunNo, journal: &[u8]) -> Result<Vec<(Lsn, &[u8])>, 
     if entries.is_empty() { Err(RestoreError::UnknownRun(no)) } else { Ok(entries) }
 }
 
-fn encode_body(run: &Run, end: Option<&End>) -> Vec<u8> {
+/// Whether it says several things: journals have those one by one.
+fn is_compound(record: &Record<'_>) -> bool {
+    matches!(
+        record,
+        Record::SignalledStart { .. }
+            | Record::AttributedStart { .. }
+            | Record::Queued { .. }
+            | Record::Continued { .. }
+            | Record::Forked { .. }
+            | Record::Reset { .. }
+    )
+}
+
+/// Whether what a record does may be to send something.
+fn implies_messages(record: &Record<'_>) -> bool {
+    match record {
+        Record::ChildSet { .. }
+        | Record::SendSet { .. }
+        | Record::TaskSet { .. }
+        | Record::Done { .. }
+        | Record::Watched { .. }
+        | Record::Answered { .. }
+        | Record::Queued { .. }
+        | Record::Continued { .. }
+        | Record::Forked { .. }
+        | Record::Reset { .. } => true,
+        Record::Start { .. }
+        | Record::SignalledStart { .. }
+        | Record::AttributedStart { .. }
+        | Record::StepDone { .. }
+        | Record::StepFailed { .. }
+        | Record::StepStarted { .. }
+        | Record::Heartbeat { .. }
+        | Record::TimerSet { .. }
+        | Record::TimerFired { .. }
+        | Record::WaitSet { .. }
+        | Record::ConditionSet { .. }
+        | Record::Signal { .. }
+        | Record::ChildDone { .. }
+        | Record::Cancel { .. }
+        | Record::Resumed { .. }
+        | Record::Received { .. }
+        | Record::Update { .. }
+        | Record::UpdateDone { .. }
+        | Record::Patched { .. }
+        | Record::Paused { .. }
+        | Record::Attributes { .. }
+        | Record::Activated { .. }
+        | Record::Branched { .. } => false,
+    }
+}
+
+/// Of a run that has not ended: what it was given. Everything else its journal says.
+fn encode_open(run: &Run) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Writer::new(&mut bytes).option(run.given.as_deref(), |out, given| {
+        out.number(given.watchers.len() as u64);
+        for caller in &given.watchers {
+            message_codec::write_caller(out, *caller);
+        }
+        out.option(given.ticket.as_deref(), |out, ticket| ticket.encode(out));
+    });
+    bytes
+}
+
+fn decode_open(shards: u16, body: &[u8]) -> Result<Option<Given>, RestoreError> {
+    let mut reader = Reader::new(body);
+    let given = reader
+        .option(|reader| {
+            let watchers =
+                (0..reader.number()?).map(|_| message_codec::read_caller(reader)).collect::<Result<_, _>>()?;
+            Ok(Given { watchers, ticket: reader.option(Ticket::decode)?.map(Arc::new) })
+        })
+        .and_then(|given| reader.end().map(|()| given))
+        .map_err(RestoreError::Decode)?;
+    let given: Option<Given> = given;
+    match given.iter().flat_map(|given| &given.watchers).find(|caller| caller.shard.0 >= shards) {
+        Some(caller) => Err(RestoreError::UnknownShard(caller.shard)),
+        None => Ok(given),
+    }
+}
+
+fn encode_ended(run: &Run, end: &End) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut out = Writer::new(&mut bytes);
     out.number(u64::from(run.version));
     out.raw(&run.key_root);
+    out.signed(run.started_ms);
     out.option(run.deadline_ms, Writer::signed);
     out.option(run.parent, |out, (caller, close)| {
-        out.number(u64::from(caller.shard.0));
-        out.number(caller.run.0);
-        out.number(u64::from(caller.seq.0));
+        message_codec::write_caller(out, caller);
         out.byte(close.code());
     });
-    out.number(end.map_or(Lsn::NONE, |_| run.last).0);
-    out.option(end, |out, end| {
-        out.byte(end.status.code());
-        out.signed(end.time_ms);
-        out.number(end.lsn.0);
-        out.bytes(&end.payload);
-        out.option(end.continued, |out, next| out.number(next.0));
-    });
-    if end.is_none() {
-        out.option(run.inherited.as_deref(), |out, watchers| {
-            out.number(watchers.len() as u64);
-            for caller in watchers {
-                message_codec::write_caller(out, *caller);
-            }
-        });
-    }
+    out.bytes(&run.attributes);
+    out.number(run.last.0);
+    out.byte(end.status.code());
+    out.signed(end.time_ms);
+    out.number(end.lsn.0);
+    out.bytes(&end.payload);
+    out.option(end.continued, |out, next| out.number(next.0));
     bytes
-}
-
-/// Who waits for the end of an open run because it took the place of another.
-fn read_inherited(shards: u16, body: &[u8]) -> Result<Option<Vec<Caller>>, RestoreError> {
-    let mut reader = Reader::new(body);
-    let inherited = EndedRun::read(&mut reader)
-        .and_then(|_| {
-            reader.option(|reader| (0..reader.number()?).map(|_| message_codec::read_caller(reader)).collect())
-        })
-        .map_err(RestoreError::Decode)?;
-    let inherited: Option<Vec<Caller>> = inherited;
-    match inherited.iter().flatten().find(|caller| caller.shard.0 >= shards) {
-        Some(caller) => Err(RestoreError::UnknownShard(caller.shard)),
-        None => Ok(inherited),
-    }
 }
 
 impl EndedRun {
     /// Reads what [`Shard::save_run`] wrote about a run that had ended.
     pub fn decode(body: &[u8]) -> Result<EndedRun, DecodeError> {
         let mut reader = Reader::new(body);
-        let ended = EndedRun::read(&mut reader)?;
-        reader.end()?;
-        Ok(ended)
-    }
-
-    fn read(reader: &mut Reader<'_>) -> Result<EndedRun, DecodeError> {
         let version = u32::try_from(reader.number()?).map_err(|_| DecodeError::Number)?;
         let mut key_root = [0; 16];
         key_root.copy_from_slice(reader.raw(16)?);
-        Ok(EndedRun {
+        let ended = EndedRun {
             version,
             key_root,
+            started_ms: reader.signed()?,
             deadline_ms: reader.option(Reader::signed)?,
             parent: reader.option(|reader| {
-                let shard = ShardId(u16::try_from(reader.number()?).map_err(|_| DecodeError::Number)?);
-                let run = RunNo(reader.number()?);
-                let seq = Seq(u32::try_from(reader.number()?).map_err(|_| DecodeError::Number)?);
-                let close = reader.byte()?;
-                let close = ParentClose::from_code(close).ok_or_else(|| DecodeError::Unknown(u64::from(close)))?;
-                Ok((Caller { shard, run, seq }, close))
+                Ok((message_codec::read_caller(reader)?, message_codec::read_code(reader, ParentClose::from_code)?))
             })?,
+            attributes: reader.bytes()?.into(),
             last: Lsn(reader.number()?),
-            end: reader.option(|reader| {
-                let status = reader.byte()?;
-                let status = Status::from_code(status).ok_or_else(|| DecodeError::Unknown(u64::from(status)))?;
-                Ok(StoredEnd {
-                    status,
-                    time_ms: reader.signed()?,
-                    lsn: Lsn(reader.number()?),
-                    payload: reader.bytes()?.into(),
-                    continued: reader.option(|reader| reader.number().map(RunNo))?,
-                })
-            })?,
-        })
-    }
-
-    /// Whether it says how the run ended.
-    #[must_use]
-    pub fn has_end(&self) -> bool {
-        self.end.is_some()
-    }
-
-    /// The run, seen from outside.
-    #[must_use]
-    pub fn view<'a>(&'a self, no: RunNo, id: &'a str, kind: &'a str, created_ms: i64) -> super::RunView<'a> {
-        super::RunView {
-            no,
-            id,
-            kind,
-            version: self.version,
-            key_root: self.key_root,
-            status: self.end.as_ref().map(|end| end.status),
-            marks: super::Marks::default(),
-            created_ms,
-            ended_ms: self.end.as_ref().map(|end| end.time_ms),
-            parent: self.parent.map(|(caller, _)| caller),
-            last: self.last,
-            payload: self.end.as_ref().map_or(b"", |end| &end.payload),
-        }
-    }
-
-    /// How it ended, and the record that says so.
-    #[must_use]
-    pub fn outcome(&self) -> Option<(Status, &[u8], Lsn)> {
-        self.end.as_ref().map(|end| (end.status, &*end.payload, end.lsn))
+            status: message_codec::read_code(&mut reader, Status::from_code)?,
+            time_ms: reader.signed()?,
+            end: Lsn(reader.number()?),
+            payload: reader.bytes()?.into(),
+            continued: reader.option(|reader| reader.number().map(RunNo))?,
+        };
+        reader.end()?;
+        check_attributes(&ended.attributes)?;
+        Ok(ended)
     }
 }
 
@@ -493,10 +525,13 @@ impl Run {
             version: 0,
             key_root: [0; 16],
             created_ms: 0,
+            started_ms: 0,
+            order_ms: 0,
+            attributes: Box::default(),
             deadline_ms: None,
             parent: None,
             last: Lsn::NONE,
-            inherited: None,
+            given: None,
             updates: None,
             journal: Journal::default(),
             state: RunState::Ended(End {

@@ -1,5 +1,6 @@
 //! The verbs of running code: the operations that it opens, and its end.
 
+use super::attributes::{check_attributes_kept, check_attributes_set};
 use super::limits::check_text;
 use super::ops::{Op, StepOp, StepPhase};
 use super::run::{Code, RunIx};
@@ -199,8 +200,8 @@ impl Shard {
         Ok(())
     }
 
-    /// The code asks for a task. Its end, or that it exists, is delivered to this operation. What it was asked for with is
-    /// `checked` by the caller.
+    /// The code asks for a task. Its end, or that it exists, is delivered to this operation. `inherits_class`: neither the
+    /// code nor the definition says how important it is. What it was asked for with is `checked` by the caller.
     #[allow(clippy::too_many_arguments, reason = "they name an operation and what it is")]
     pub fn open_task(
         &mut self,
@@ -210,26 +211,22 @@ impl Shard {
         role: TaskRole,
         dedupe: Dedupe,
         spec: &TaskSpec<'_>,
+        inherits_class: bool,
         checked: Result<(), String>,
     ) -> Result<(), Halt> {
         let asked = self.ask(work, run, seq, Operation::Task { kind: spec.kind, role }, checked)?;
         if let Asked::New = asked {
             let no = self.run(run).no;
             let mut order = Vec::new();
-            match self.inherited(run, role, spec) {
-                Some(spec) => encode_order(&mut order, dedupe, &spec),
-                None => encode_order(&mut order, dedupe, spec),
+            if role == TaskRole::Detached {
+                encode_order(&mut order, dedupe, spec);
+            } else {
+                encode_order(&mut order, dedupe, &self.run(run).lend(spec, inherits_class));
             }
             self.record(work, run, &Record::TaskSet { run: no, seq, kind: spec.kind, role, order: &order })?;
         }
         self.insert(run, seq, Op::Child);
         Ok(())
-    }
-
-    /// A task that a run waits for is as urgent as the run is, unless it says otherwise.
-    fn inherited<'a>(&self, run: RunIx, role: TaskRole, spec: &TaskSpec<'a>) -> Option<TaskSpec<'a>> {
-        let deadline_ms = self.run(run).deadline_ms.filter(|_| role != TaskRole::Detached)?;
-        spec.deadline_ms.is_none().then(|| TaskSpec { deadline_ms: Some(deadline_ms), ..spec.clone() })
     }
 
     /// The code addresses another workflow, or a task. Only a watch stays open.
@@ -250,6 +247,22 @@ impl Shard {
         }
         if let Sending::Watch | Sending::WatchTask(_) = what {
             self.insert(run, seq, Op::Child);
+        }
+        Ok(())
+    }
+
+    /// The code sets search attributes. A run that would have more of them than it may fails.
+    pub fn set_attributes(&mut self, work: &mut Work<'_>, run: RunIx, seq: Seq, set: &[u8]) -> Result<(), Halt> {
+        let checked = check_attributes_set(set);
+        if let Asked::New = self.ask(work, run, seq, Operation::Attributes, checked)? {
+            if let Err(why) = check_attributes_kept(&self.run(run).attributes, set) {
+                let message = format!("{why} (workflow \"{}\")", self.run(run).id);
+                let failure = crate::record::encode_failure("NonRetryableError", "NON_RETRYABLE", &message);
+                self.done(work, run, Status::Failed, failure.as_bytes(), None, None);
+                return Err(Halt::Dead);
+            }
+            let (no, time_ms) = (self.run(run).no, work.now_ms);
+            self.record(work, run, &Record::Attributes { run: no, seq: Some(seq), time_ms, set })?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What clients and other shards ask of a shard, and what falls due in it.
 
+use super::admission::Enqueued;
 use super::limits::check_actor;
 use super::messages::{Body, Message};
 use super::ops::{Op, StepPhase};
@@ -17,11 +18,22 @@ const BUFFERED_SIGNALS_MAX: usize = 10_000;
 /// Due timers handled in one go, so that a mass wake does not hold the shard for long.
 const DUE_BATCH_MAX: usize = 1_024;
 
+/// What a start is recorded with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Along<'a> {
+    Nothing,
+    Signal(NewSignal<'a>),
+    /// The run waits until the scheduler lets it start.
+    Order(Enqueued<'a>),
+}
+
 /// A start, before the id policies have looked at it.
 #[derive(Clone, Copy, Debug)]
 pub struct StartCommand<'a> {
     /// What the run will be.
     pub new: NewRun<'a>,
+    /// Its first search attributes, in their writing; empty: none.
+    pub attributes: &'a [u8],
     /// For an id that has been used.
     pub reuse: IdReuse,
     /// For an id that is in use.
@@ -84,13 +96,17 @@ pub(super) fn word(status: Status) -> &'static str {
         Status::NotFound => "not found",
         Status::Refused => "refused",
         Status::ContinuedAsNew => "continuedAsNew",
+        Status::Skipped => "skipped",
+        Status::Missed => "missed",
+        Status::Expired => "expired",
+        Status::Shed => "shed",
     }
 }
 
 impl Shard {
     /// Starts a run, or finds the one that stands for it. Its end is reported to `new.parent`, if there is one.
     pub fn start(&mut self, work: &mut Work<'_>, command: StartCommand<'_>) -> Result<Started, Refusal> {
-        self.start_from(work, command, None, None)
+        self.start_along(work, command, Along::Nothing, None)
     }
 
     /// Starts a run with a signal to it, in one record; or signals the run that stands for it.
@@ -102,7 +118,7 @@ impl Shard {
     ) -> Result<Started, Refusal> {
         let NewSignal { name, payload, dedupe } = signal;
         self.limits.check_signalled_start(&command.new, &signal).map_err(Refusal::BadInput)?;
-        let started = self.start_from(work, command, Some(signal), None)?;
+        let started = self.start_along(work, command, Along::Signal(signal), None)?;
         if started.is_existing {
             let target = Target { id: command.new.id, run: None };
             self.signal(work, target, name, payload, dedupe, command.new.actor)?;
@@ -110,15 +126,17 @@ impl Shard {
         Ok(started)
     }
 
-    fn start_from(
+    pub(super) fn start_along(
         &mut self,
         work: &mut Work<'_>,
         command: StartCommand<'_>,
-        signal: Option<NewSignal<'_>>,
+        along: Along<'_>,
         origin: Option<Origin>,
     ) -> Result<Started, Refusal> {
-        let StartCommand { new, reuse, conflict } = command;
+        let StartCommand { new, attributes, reuse, conflict } = command;
         self.limits.check_start(&new).map_err(Refusal::BadInput)?;
+        let signal = if let Along::Signal(signal) = &along { Some(signal) } else { None };
+        self.limits.check_attributed(&new, attributes, signal).map_err(Refusal::BadInput)?;
         if let Some(existing) = self.latest_of(new.id) {
             let is_open = self.run(existing).open().is_some();
             if is_open {
@@ -153,9 +171,14 @@ impl Shard {
             }
         }
         let (run, time_ms) = (self.next_run_no(), work.now_ms);
-        let record = match signal {
-            None => Record::Start { run, time_ms, new, origin },
-            Some(signal) => Record::SignalledStart { run, time_ms, new, signal },
+        let record = match along {
+            Along::Nothing if attributes.is_empty() => Record::Start { run, time_ms, new, origin },
+            Along::Signal(signal) if attributes.is_empty() => Record::SignalledStart { run, time_ms, new, signal },
+            Along::Nothing => Record::AttributedStart { run, time_ms, new, set: attributes, signal: None },
+            Along::Signal(signal) => {
+                Record::AttributedStart { run, time_ms, new, set: attributes, signal: Some(signal) }
+            }
+            Along::Order(Enqueued { order, timeout_ms }) => Record::Queued { run, time_ms, new, timeout_ms, order },
         };
         self.commit(work, None, &record);
         let run = self.latest_of(new.id).expect("the start that was just applied made it");
@@ -238,6 +261,9 @@ impl Shard {
     ) -> bool {
         if self.run(run).open().is_none_or(|open| open.is_cancelled) {
             return false;
+        }
+        if self.cancel_queued(work, run, reason, actor, origin) {
+            return true;
         }
         let record = Record::Cancel { run: self.run(run).no, time_ms: work.now_ms, reason, actor, origin };
         self.commit(work, Some(run), &record);
@@ -324,7 +350,7 @@ impl Shard {
                     input: &child.input,
                     actor: None,
                 };
-                let command = StartCommand { new, reuse: child.reuse, conflict: child.conflict };
+                let command = StartCommand { new, attributes: b"", reuse: child.reuse, conflict: child.conflict };
                 self.start_child(work, command, *caller, origin);
             }
             Body::Signal { id, target, name, payload } => {
@@ -360,7 +386,14 @@ impl Shard {
                 Err(refusal) => self.answered(work, *caller, Status::NotFound, &refusal.to_string(), origin),
             },
             Body::Ended { run, seq, status, payload } => self.child_ended(work, *run, *seq, *status, payload, origin),
-            Body::Order { .. } | Body::CancelOrder { .. } | Body::CancelTask { .. } | Body::WatchTask { .. } => {
+            Body::Admitted { run } => self.admitted(work, *run, origin),
+            Body::Activate { run } => self.activate(work, *run, origin),
+            Body::NeverLetIn { run, status, payload } => self.never_let_in(work, *run, *status, payload, origin),
+            Body::Order { .. }
+            | Body::CancelOrder { .. }
+            | Body::CancelTask { .. }
+            | Body::WatchTask { .. }
+            | Body::RunOver { .. } => {
                 debug_assert!(false, "it is for the scheduler");
                 self.received(work, origin);
             }
@@ -369,7 +402,7 @@ impl Shard {
     }
 
     fn start_child(&mut self, work: &mut Work<'_>, command: StartCommand<'_>, caller: Caller, origin: Origin) {
-        match self.start_from(work, command, None, Some(origin)) {
+        match self.start_along(work, command, Along::Nothing, Some(origin)) {
             Ok(Started { is_existing: false, .. }) => {}
             Ok(Started { run, is_existing: true }) => {
                 let record = Record::Watched { run: self.run(run).no, caller, origin };
@@ -505,6 +538,8 @@ impl Shard {
             threads_lost: open.threads_lost,
             is_cancelled: open.is_cancelled,
             is_held: open.is_held,
+            ticket: open.ticket.take(),
+            is_queued: open.is_queued,
             tries: open.tries,
             // Bodies of the life before may still run somewhere.
             is_recovered: true,

@@ -1,9 +1,11 @@
 //! Records that say several things at once, so that no crash can come between them. Each is taken apart into ordinary
 //! records with its LSN: journals, walks and histories know only those.
 
-use super::run::{RunIx, RunState};
+use super::admission::{Enqueued, Ticket};
+use super::run::{Given, RunIx, RunState};
 use super::shard::{Effect, Shard};
-use crate::record::{Caller, DecodeError, Lsn, Numbered, Reader, Record, RunNo, Status, Writer};
+use crate::record::{Caller, DecodeError, Lsn, NewSignal, Numbered, Reader, Record, RunNo, Status, Writer};
+use std::sync::Arc;
 
 impl Shard {
     /// Does to the state what a record says, if it is one of several things.
@@ -30,17 +32,41 @@ impl Shard {
                 self.apply_part(lsn, &signal, run, effects);
                 true
             }
+            Record::Queued { run: no, time_ms, new, timeout_ms, order } => {
+                let start = Record::Start { run: no, time_ms, new, origin: None };
+                // Nobody loads its code yet.
+                let run = self.apply_part(lsn, &start, None, &mut None).expect("a start makes a run");
+                self.apply_queued(run, lsn, Enqueued { order, timeout_ms }, effects);
+                true
+            }
+            Record::AttributedStart { run: no, time_ms, new, set, signal } => {
+                let start = Record::Start { run: no, time_ms, new, origin: None };
+                let run = self.apply_part(lsn, &start, None, effects);
+                let attributes = Record::Attributes { run: no, seq: None, time_ms, set };
+                self.apply_part(lsn, &attributes, run, effects);
+                if let Some(NewSignal { name, payload, dedupe }) = signal {
+                    let (actor, origin) = (new.actor, None);
+                    let signal = Record::Signal { run: no, time_ms, name, payload, dedupe, actor, origin };
+                    self.apply_part(lsn, &signal, run, effects);
+                }
+                true
+            }
             Record::Continued { run: no, time_ms, next, new, carried } => {
                 let old = run.expect("the caller found the run of the record");
                 let carried = self.carried_records(old, next, carried);
+                let attributes = self.run(old).attributes.clone();
                 // Whoever waits for the end waits for the end of the next one.
-                let watchers = self.open_mut(old).map(|open| std::mem::take(&mut open.watchers)).unwrap_or_default();
+                let (watchers, ticket) = self.leave_place(old);
                 let (status, payload) = (Status::ContinuedAsNew, b"");
                 let done = Record::Done { run: no, time_ms, status, payload, actor: None, origin: None };
                 self.apply_part(lsn, &done, Some(old), effects);
                 let start = Record::Start { run: next, time_ms, new, origin: None };
                 let run = self.apply_part(lsn, &start, None, effects).expect("a start makes a run");
-                self.take_place(old, run, watchers);
+                self.take_place(old, run, watchers, ticket);
+                if !attributes.is_empty() {
+                    let carried = Record::Attributes { run: next, seq: None, time_ms, set: &attributes };
+                    self.apply_part(lsn, &carried, Some(run), effects);
+                }
                 for bytes in carried {
                     if let Ok(record) = Record::decode(&bytes) {
                         self.apply_part(lsn, &record, Some(run), effects);
@@ -55,12 +81,12 @@ impl Shard {
             Record::Reset { run: no, time_ms, next, reason, actor, entries } => {
                 let old = run.expect("the caller found the run of the record");
                 self.leave_to_copy(old, next, entries);
-                let watchers = self.open_mut(old).map(|open| std::mem::take(&mut open.watchers)).unwrap_or_default();
+                let (watchers, ticket) = self.leave_place(old);
                 let (status, payload) = (Status::Terminated, reason.as_bytes());
                 let done = Record::Done { run: no, time_ms, status, payload, actor, origin: None };
                 self.apply_part(lsn, &done, Some(old), effects);
                 let run = self.apply_copies(lsn, next, entries, effects);
-                self.take_place(old, run, watchers);
+                self.take_place(old, run, watchers, ticket);
                 true
             }
             Record::Start { .. }
@@ -86,14 +112,23 @@ impl Shard {
             | Record::Update { .. }
             | Record::UpdateDone { .. }
             | Record::Patched { .. }
+            | Record::Attributes { .. }
+            | Record::Activated { .. }
             | Record::Paused { .. }
             | Record::Branched { .. } => false,
         }
     }
 
+    /// What a run has that is not to end with it.
+    fn leave_place(&mut self, old: RunIx) -> (Vec<Caller>, Option<Arc<Ticket>>) {
+        let open = self.open_mut(old);
+        open.map(|open| (std::mem::take(&mut open.watchers), open.ticket.take())).unwrap_or_default()
+    }
+
     /// A run goes on for one that has ended, and for those who waited for its end.
-    fn take_place(&mut self, old: RunIx, run: RunIx, watchers: Vec<Caller>) {
-        self.inherit(run, watchers);
+    fn take_place(&mut self, old: RunIx, run: RunIx, watchers: Vec<Caller>, ticket: Option<Arc<Ticket>>) {
+        // The task stands for all of them, one after the other.
+        self.give(run, Given { watchers, ticket });
         let next = self.run(run).no;
         if let RunState::Ended(end) = &mut self.run_mut(old).state {
             end.continued = Some(next);

@@ -1,9 +1,9 @@
 //! A run that ends so that the next one under its id goes on.
 
 use super::code::Halt;
-use super::run::RunIx;
+use super::run::{Given, RunIx};
 use super::shard::{Shard, Work};
-use crate::record::{Caller, NewRun, Record, Status};
+use crate::record::{NewRun, Record, Status};
 
 /// The run that takes the place of one that ends.
 #[derive(Clone, Copy, Debug)]
@@ -63,12 +63,16 @@ impl Shard {
         run
     }
 
-    /// A run takes the place of one for whose end these wait.
-    pub(super) fn inherit(&mut self, run: RunIx, watchers: Vec<Caller>) {
+    /// A run has what its own records do not tell, before anything else happens to it.
+    pub(super) fn give(&mut self, run: RunIx, given: Given) {
         let target = self.run_mut(run);
-        target.inherited = Some(watchers.as_slice().into());
+        let no = target.no;
         if let Some(open) = target.open_mut() {
-            open.watchers = watchers;
+            open.watchers.clone_from(&given.watchers);
+            open.ticket.clone_from(&given.ticket);
+            // Whoever takes the place of another one has started.
+            open.is_queued = given.ticket.as_ref().is_some_and(|ticket| ticket.run == no);
         }
+        target.given = Some(Box::new(given));
     }
 }

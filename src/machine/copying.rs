@@ -110,6 +110,8 @@ pub(super) fn is_copied(record: &Record<'_>) -> bool {
         | Record::Update { .. }
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
+        | Record::Attributes { .. }
+        | Record::Activated { .. }
         | Record::Branched { .. } => true,
         Record::Start { .. }
         | Record::Paused { .. }
@@ -118,6 +120,8 @@ pub(super) fn is_copied(record: &Record<'_>) -> bool {
         | Record::Answered { .. }
         | Record::Received { .. }
         | Record::SignalledStart { .. }
+        | Record::AttributedStart { .. }
+        | Record::Queued { .. }
         | Record::Continued { .. }
         | Record::Forked { .. }
         | Record::Reset { .. } => false,

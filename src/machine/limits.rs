@@ -81,6 +81,29 @@ impl Limits {
         ))
     }
 
+    /// Whether a start and search attributes, and a signal if there is one, may be recorded in one.
+    pub(super) fn check_attributed(
+        &self,
+        new: &NewRun<'_>,
+        attributes: &[u8],
+        signal: Option<&NewSignal<'_>>,
+    ) -> Result<(), String> {
+        if attributes.is_empty() {
+            return Ok(());
+        }
+        super::attributes::check_attributes_set(attributes)?;
+        super::attributes::check_attributes_kept(&[], attributes)?;
+        let bytes = new.input.len() + attributes.len() + signal.map_or(0, |signal| signal.payload.len());
+        let max = self.payload_bytes_max;
+        if bytes <= max {
+            return Ok(());
+        }
+        Err(format!(
+            "the input, the search attributes and the value of the signal together take {bytes} bytes; the limit is {max} \
+             bytes: keep them elsewhere and pass a reference"
+        ))
+    }
+
     pub(super) fn check_child(&self, child: &ChildSpec<'_>) -> Result<(), String> {
         check_text("the id of a child", child.id)?;
         check_text("the type of a child", child.kind)?;
@@ -107,7 +130,12 @@ impl Limits {
             // It may be a failure that an engine has made.
             Body::Ended { payload, .. } if payload.len() <= OWN_PAYLOAD_BYTES_MAX => Ok(()),
             Body::Ended { payload, .. } => self.check_payload("the result", payload),
-            Body::Close { .. }
+            // They are texts that the scheduler has made.
+            Body::NeverLetIn { .. }
+            | Body::Admitted { .. }
+            | Body::Activate { .. }
+            | Body::RunOver { .. }
+            | Body::Close { .. }
             | Body::Watch { .. }
             | Body::Order { .. }
             | Body::CancelOrder { .. }
@@ -152,6 +180,10 @@ impl Shard {
             | Body::Cancel { .. }
             | Body::Close { .. }
             | Body::Watch { .. }
+            | Body::NeverLetIn { .. }
+            | Body::Admitted { .. }
+            | Body::Activate { .. }
+            | Body::RunOver { .. }
             | Body::Order { .. }
             | Body::CancelOrder { .. }
             | Body::CancelTask { .. }

@@ -2,8 +2,8 @@
 
 use super::messages::{Body, OwnedChild};
 use crate::record::{
-    Caller, DecodeError, IdConflict, IdReuse, ParentClose, Reader, RunNo, Seq, ShardId, Status, TaskNo, TaskRole,
-    Writer,
+    Caller, DecodeError, IdConflict, IdReuse, Outcome, ParentClose, Reader, RunNo, Seq, ShardId, Status, TaskNo,
+    TaskRole, Writer,
 };
 
 pub(super) fn encode(body: &Body, out: &mut Writer<'_>) {
@@ -55,6 +55,25 @@ pub(super) fn encode(body: &Body, out: &mut Writer<'_>) {
             out.byte(8);
             write_caller(out, *caller);
         }
+        Body::RunOver { caller, outcome } => {
+            out.byte(11);
+            write_caller(out, *caller);
+            out.byte(outcome.code());
+        }
+        Body::Admitted { run } => {
+            out.byte(12);
+            out.number(run.0);
+        }
+        Body::Activate { run } => {
+            out.byte(13);
+            out.number(run.0);
+        }
+        Body::NeverLetIn { run, status, payload } => {
+            out.byte(14);
+            out.number(run.0);
+            out.byte(status.code());
+            out.bytes(payload);
+        }
         Body::CancelTask { task, reason } => {
             out.byte(9);
             out.number(task.0);
@@ -98,6 +117,14 @@ pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Body, DecodeError> {
         8 => Body::CancelOrder { caller: read_caller(reader)? },
         9 => Body::CancelTask { task: TaskNo(reader.number()?), reason: reader.text()?.into() },
         10 => Body::WatchTask { task: TaskNo(reader.number()?), caller: read_caller(reader)? },
+        11 => Body::RunOver { caller: read_caller(reader)?, outcome: read_code(reader, Outcome::from_code)? },
+        12 => Body::Admitted { run: RunNo(reader.number()?) },
+        13 => Body::Activate { run: RunNo(reader.number()?) },
+        14 => Body::NeverLetIn {
+            run: RunNo(reader.number()?),
+            status: read_code(reader, Status::from_code)?,
+            payload: reader.bytes()?.into(),
+        },
         unknown => return Err(DecodeError::Unknown(u64::from(unknown))),
     })
 }
@@ -137,7 +164,7 @@ fn read_target(reader: &mut Reader<'_>) -> Result<Option<RunNo>, DecodeError> {
     reader.option(|reader| reader.number().map(RunNo))
 }
 
-fn read_code<T>(reader: &mut Reader<'_>, from_code: fn(u8) -> Option<T>) -> Result<T, DecodeError> {
+pub(super) fn read_code<T>(reader: &mut Reader<'_>, from_code: fn(u8) -> Option<T>) -> Result<T, DecodeError> {
     let code = reader.byte()?;
     from_code(code).ok_or_else(|| DecodeError::Unknown(u64::from(code)))
 }

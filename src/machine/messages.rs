@@ -5,8 +5,8 @@
 //! sender, so a resend is known.
 
 use crate::record::{
-    Caller, ChildSpec, DecodeError, IdConflict, IdReuse, Lsn, ParentClose, Reader, RunNo, Seq, ShardId, Status, TaskNo,
-    TaskRole, Writer,
+    Caller, ChildSpec, DecodeError, IdConflict, IdReuse, Lsn, Outcome, ParentClose, Reader, RunNo, Seq, ShardId,
+    Status, TaskNo, TaskRole, Writer,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -42,6 +42,14 @@ pub enum Body {
     Watch { id: Box<str>, target: Option<RunNo>, caller: Caller },
     /// What this operation waits for has ended, or cannot be.
     Ended { run: RunNo, seq: Seq, status: Status, payload: Box<[u8]> },
+    /// From the scheduler: it has taken in what stands for the run.
+    Admitted { run: RunNo },
+    /// From the scheduler: the run may start.
+    Activate { run: RunNo },
+    /// From the scheduler: what stands for the run is over, or cannot be, and the run has not started.
+    NeverLetIn { run: RunNo, status: Status, payload: Box<[u8]> },
+    /// To the scheduler: the run is over that this caller stands for.
+    RunOver { caller: Caller, outcome: Outcome },
     /// To the scheduler: submit a task. `order` is what [`crate::record::encode_order`] wrote.
     Order { caller: Caller, role: TaskRole, order: Box<[u8]> },
     /// To the scheduler: what was asked for as this operation is not wanted any more.

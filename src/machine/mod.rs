@@ -13,8 +13,10 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod admission;
 mod apply;
 mod attempts;
+mod attributes;
 mod awakeables;
 mod branching;
 mod checkpoint;
@@ -23,7 +25,9 @@ mod commands;
 mod compound;
 mod continuing;
 mod copying;
+mod filter;
 mod handover;
+mod index;
 mod journal;
 mod journal_bounds;
 mod limits;
@@ -46,13 +50,16 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use admission::Enqueued;
 pub use attempts::Attempt;
+pub use attributes::{check_attributes_kept, check_attributes_set};
 pub use branching::{Border, Branch};
-pub use checkpoint::{EndedRun, SavedRecords, SavedRun};
+pub use checkpoint::{EndedRun, SavedName, SavedRecords, SavedRun};
 pub use code::{Halt, OpenedStep, StepMode, TimerMode};
 pub use commands::{Refusal, StartCommand, Started, Target};
 pub use continuing::NextRun;
 pub use copying::{CopiedRun, copied_names};
+pub use filter::{Filter, Test, Value};
 pub use journal::JournalSize;
 pub use limits::{Limits, check_actor, check_text};
 pub use messages::{Body, Message, Outbox, OwnedChild};
@@ -62,5 +69,5 @@ pub use run::RunIx;
 pub use shard::{Effect, Metrics, Shard, Sink, Work};
 pub use stuck::{Described, Stuck};
 pub use updates::{KnownUpdate, NewUpdate, UpdateAnswer};
-pub use views::{Explanation, Filter, Marks, RunView};
+pub use views::{Explanation, Marks, RunView};
 pub use walk::{Delivery, DeliveryKind};

@@ -42,12 +42,25 @@ impl Shard {
     pub fn restore(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<(), RestoreError> {
         let record = Record::decode(bytes).map_err(RestoreError::Decode)?;
         let run = match (&record, record.run()) {
-            (Record::Start { run, .. } | Record::SignalledStart { run, .. } | Record::Forked { run, .. }, _)
-                if run.0 != self.next_no || run.0 == u64::MAX =>
-            {
+            (
+                Record::Start { run, .. }
+                | Record::SignalledStart { run, .. }
+                | Record::AttributedStart { run, .. }
+                | Record::Queued { run, .. }
+                | Record::Forked { run, .. },
+                _,
+            ) if run.0 != self.next_no || run.0 == u64::MAX => {
                 return Err(RestoreError::Number(*run));
             }
-            (Record::Start { .. } | Record::SignalledStart { .. } | Record::Forked { .. }, _) | (_, None) => None,
+            (
+                Record::Start { .. }
+                | Record::SignalledStart { .. }
+                | Record::AttributedStart { .. }
+                | Record::Queued { .. }
+                | Record::Forked { .. },
+                _,
+            )
+            | (_, None) => None,
             (_, Some(no)) => Some(self.run_of(no).ok_or(RestoreError::UnknownRun(no))?),
         };
         if let Record::Continued { next, carried, .. } = &record {
@@ -95,7 +108,7 @@ impl Shard {
                 open.is_recovered = !clean;
                 // How many of them its code has taken will be known when it is back.
                 open.untaken = 0;
-                if !open.is_held {
+                if !open.is_held && !open.is_queued {
                     effects.push(Effect::Load(run));
                 }
             }
@@ -106,9 +119,11 @@ impl Shard {
 /// The shards that a record sends something to, or has something from.
 pub(super) fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
     let caller = match record {
-        Record::Start { new, .. } | Record::SignalledStart { new, .. } | Record::Continued { new, .. } => {
-            new.parent.map(|(caller, _)| caller.shard)
-        }
+        Record::Start { new, .. }
+        | Record::SignalledStart { new, .. }
+        | Record::AttributedStart { new, .. }
+        | Record::Queued { new, .. }
+        | Record::Continued { new, .. } => new.parent.map(|(caller, _)| caller.shard),
         Record::Watched { caller, .. } | Record::Answered { caller, .. } => Some(caller.shard),
         Record::StepDone { .. }
         | Record::StepFailed { .. }
@@ -130,6 +145,8 @@ pub(super) fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
         | Record::Paused { .. }
+        | Record::Attributes { .. }
+        | Record::Activated { .. }
         | Record::Forked { .. }
         | Record::Reset { .. }
         | Record::Branched { .. }

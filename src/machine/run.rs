@@ -1,5 +1,6 @@
 //! One run in memory: what it is, its journal, what its code waits for, how it ended.
 
+use super::admission::Ticket;
 use super::checkpoint::Saved;
 use super::journal::Journal;
 use super::ops::OpenOps;
@@ -7,6 +8,7 @@ use super::stuck::Stuck;
 use super::updates::{HandedUpdates, UpdateBook};
 use crate::record::{Caller, Lsn, ParentClose, RunNo, Seq, ShardId, Status};
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Index of a run in its shard's memory. Stable for the life of the shard in this process, and not longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,18 +23,34 @@ pub(crate) struct Run {
     pub(crate) version: u32,
     pub(crate) key_root: [u8; 16],
     pub(crate) created_ms: i64,
+    /// When its code could first run; of one that waits to be let in the same.
+    pub(crate) started_ms: i64,
+    /// Its place among the runs of the shard by start: when it was started, and not before the run before it, however the
+    /// clock was set.
+    pub(crate) order_ms: i64,
+    /// Its search attributes, in their writing.
+    pub(crate) attributes: Box<[u8]>,
     pub(crate) deadline_ms: Option<i64>,
     pub(crate) parent: Option<(Caller, ParentClose)>,
     /// Its newest record.
     pub(crate) last: Lsn,
     pub(crate) journal: Journal,
-    /// Who waited for the end of the run whose place it took: its own records do not say so. `None`: it took none.
-    pub(crate) inherited: Option<Box<[Caller]>>,
+    /// What it had from its start on of which its own records do not tell.
+    pub(crate) given: Option<Box<Given>>,
     /// `None`: it has had none.
     pub(crate) updates: Option<Box<UpdateBook>>,
     pub(crate) state: RunState,
     /// What of it is in the store.
     pub(crate) saved: Saved,
+}
+
+/// What a run has from its start on and not by its own journal. It outlives the end of the run until that is stored.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// Who waits for its end: of a run that took the place of another one, those that waited for that.
+    pub(crate) watchers: Vec<Caller>,
+    /// The task that stands for it.
+    pub(crate) ticket: Option<Arc<Ticket>>,
 }
 
 #[derive(Debug)]
@@ -86,6 +104,10 @@ pub(crate) struct OpenRun {
     /// Tasks that have not ended and are not to outlive the run, by the operation that waits for them.
     pub(crate) orders: Vec<Caller>,
     pub(crate) watchers: Vec<Caller>,
+    /// The task that stands for it, if it came through the scheduler.
+    pub(crate) ticket: Option<Arc<Ticket>>,
+    /// It waits until the scheduler lets it start.
+    pub(crate) is_queued: bool,
     /// Updates that the code was handed.
     pub(crate) updates: Option<Box<HandedUpdates>>,
     /// How often it was stuck and is tried again, and when that is next, in ms since 1970. Since it is in memory.

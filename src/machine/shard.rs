@@ -1,5 +1,6 @@
 //! The shard: its runs, and the one way in which something is recorded about them.
 
+use super::index::Index;
 use super::limits::Limits;
 use super::messages::{Message, Outbox};
 use super::run::{OpenRun, Run, RunIx};
@@ -59,6 +60,13 @@ pub enum Effect {
     },
     /// The run's code is to be dropped, for a new try: a `Load` follows.
     Dropped(RunIx),
+    /// The scheduler has taken in what stands for the run, or refuses it: the lines of why.
+    Admitted {
+        /// The run.
+        run: RunIx,
+        /// `None`: taken in.
+        refusal: Option<Box<[u8]>>,
+    },
     /// The run is stuck from now on.
     Stuck(RunIx),
     /// An update of the run has its answer.
@@ -112,6 +120,9 @@ pub struct Shard {
     pub(super) has_store: bool,
     pub(super) next_no: u64,
     pub(super) open_count: usize,
+    pub(super) index: Index,
+    /// The latest start so far.
+    pub(super) newest_ms: i64,
     pub(crate) timers: Timers,
     pub(crate) outbox: Outbox,
     pub(super) applied: BTreeMap<ShardId, u64>,
@@ -140,6 +151,8 @@ impl Shard {
             has_store: false,
             next_no: 1,
             open_count: 0,
+            index: Index::default(),
+            newest_ms: i64::MIN,
             timers: Timers::default(),
             outbox: Outbox::default(),
             applied: BTreeMap::new(),

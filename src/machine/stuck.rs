@@ -18,6 +18,7 @@ pub(crate) enum Operation<'a> {
     Cancel(&'a str),
     Result(&'a str),
     Task { kind: &'a str, role: TaskRole },
+    Attributes,
 }
 
 impl<'a> Operation<'a> {
@@ -33,6 +34,7 @@ impl<'a> Operation<'a> {
             Record::ChildSet { seq, child, .. } => (seq, Operation::Child { kind: child.kind, id: child.id }),
             Record::SendSet { seq, id, what, .. } => (seq, Operation::sending(id, what)),
             Record::TaskSet { seq, kind, role, .. } => (seq, Operation::Task { kind, role }),
+            Record::Attributes { seq: Some(seq), .. } => (seq, Operation::Attributes),
             Record::Start { .. }
             | Record::Heartbeat { .. }
             | Record::TimerFired { .. }
@@ -49,7 +51,11 @@ impl<'a> Operation<'a> {
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Patched { .. }
+            | Record::Attributes { seq: None, .. }
+            | Record::AttributedStart { .. }
             | Record::Paused { .. }
+            | Record::Queued { .. }
+            | Record::Activated { .. }
             | Record::Forked { .. }
             | Record::Reset { .. }
             | Record::Branched { .. } => return None,
@@ -78,6 +84,7 @@ impl<'a> Operation<'a> {
             Operation::Result(id) => ("result", id.to_owned()),
             Operation::Task { kind, role: TaskRole::Detached } => ("enqueue", kind.to_owned()),
             Operation::Task { kind, .. } => ("run", kind.to_owned()),
+            Operation::Attributes => ("setAttributes", String::new()),
         };
         Described { kind, name }
     }
@@ -96,6 +103,7 @@ impl fmt::Display for Operation<'_> {
             Operation::Result(id) => write!(formatter, "result of workflow \"{id}\""),
             Operation::Task { kind, role: TaskRole::Detached } => write!(formatter, "enqueue of task \"{kind}\""),
             Operation::Task { kind, .. } => write!(formatter, "run of task \"{kind}\""),
+            Operation::Attributes => formatter.write_str("setAttributes"),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the machine, by subject: given records and verbs, when something happens, then records, deliveries, effects.
 
+mod admission;
 mod awakeables;
 mod branching;
 mod checkpoint;
@@ -11,6 +12,7 @@ mod limits;
 mod pausing;
 mod restore;
 mod revive;
+mod search;
 mod signals;
 mod starts;
 mod steps;

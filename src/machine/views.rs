@@ -13,6 +13,8 @@ pub struct Marks {
     pub is_paused: bool,
     /// The code asked for something else than was recorded, or broke a rule.
     pub is_stuck: bool,
+    /// It waits until the scheduler lets it start. In place of `running`, and no mark of its own.
+    pub is_queued: bool,
 }
 
 /// A run, seen from outside. Times are in ms since 1970.
@@ -28,12 +30,33 @@ pub struct RunView<'a> {
     pub status: Option<Status>,
     pub marks: Marks,
     pub created_ms: i64,
+    /// `None`: its code could not run yet.
+    pub started_ms: Option<i64>,
+    /// Its place among the runs of the shard by start.
+    pub order_ms: i64,
+    /// Search attributes, in their writing.
+    pub attributes: &'a [u8],
     pub ended_ms: Option<i64>,
     pub parent: Option<Caller>,
     /// Its newest record.
     pub last: Lsn,
     /// How it ended; empty while it has not.
     pub payload: &'a [u8],
+}
+
+/// A run that waits to be let in, where statuses are numbers.
+pub(super) const QUEUED: u8 = 18;
+
+impl RunView<'_> {
+    /// The number of its status in the crossing to the host: of its end, 0 while it runs, 18 while it is queued.
+    #[must_use]
+    pub fn status_code(&self) -> u8 {
+        match self.status {
+            Some(status) => status.code(),
+            None if self.marks.is_queued => QUEUED,
+            None => 0,
+        }
+    }
 }
 
 /// Why a run is not running.
@@ -49,6 +72,8 @@ pub enum Explanation {
     Running,
     /// The body of this step waits for its gate or runs.
     Step(String),
+    /// It waits until the scheduler lets it start: the operation under which that knows it.
+    Queued(Caller),
     /// It sleeps until this time in ms since 1970.
     Timer(i64),
     /// This step failed and runs again at this time in ms since 1970.
@@ -59,40 +84,6 @@ pub enum Explanation {
     Waiting(String),
     /// It waits for nothing that could come through its context.
     Outside,
-}
-
-/// Which runs are listed: all that is given must hold. Times are in ms since 1970.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Names of definitions; empty: any.
-    pub kinds: Vec<String>,
-    /// One bit a status code, bit 0 for runs that have not ended; 0: any.
-    pub status_mask: u32,
-    /// With or without the mark.
-    pub is_stuck: Option<bool>,
-    /// With or without the mark.
-    pub is_paused: Option<bool>,
-    /// Ids that begin so.
-    pub id_prefix: String,
-    /// Started at this time or later.
-    pub started_from_ms: Option<i64>,
-    /// Started before this time.
-    pub started_before_ms: Option<i64>,
-}
-
-impl Filter {
-    /// Whether a run is meant.
-    #[must_use]
-    pub fn admits(&self, run: &RunView<'_>) -> bool {
-        let status_bit = 1u32 << run.status.map_or(0, Status::code);
-        (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == run.kind))
-            && (self.status_mask == 0 || self.status_mask & status_bit != 0)
-            && self.is_stuck.is_none_or(|wanted| wanted == run.marks.is_stuck)
-            && self.is_paused.is_none_or(|wanted| wanted == run.marks.is_paused)
-            && run.id.starts_with(&self.id_prefix)
-            && self.started_from_ms.is_none_or(|from_ms| run.created_ms >= from_ms)
-            && self.started_before_ms.is_none_or(|before_ms| run.created_ms < before_ms)
-    }
 }
 
 impl Shard {
@@ -111,8 +102,12 @@ impl Shard {
             marks: Marks {
                 is_paused: run.open().is_some_and(|open| open.is_held || !open.paused.is_empty()),
                 is_stuck: run.open().is_some_and(super::run::OpenRun::is_stuck),
+                is_queued: run.open().is_some_and(|open| open.is_queued),
             },
             created_ms: run.created_ms,
+            started_ms: run.open().is_none_or(|open| !open.is_queued).then_some(run.started_ms),
+            order_ms: run.order_ms,
+            attributes: &run.attributes,
             ended_ms: end.map(|end| end.time_ms),
             parent: run.parent.map(|(caller, _)| caller),
             last: run.last,
@@ -155,6 +150,9 @@ impl Shard {
         match &open.code {
             Code::Stuck(stuck) => return Explanation::Stuck(stuck.clone()),
             Code::Absent if open.is_held => return Explanation::Paused(String::new()),
+            Code::Absent if open.is_queued => {
+                return self.ticket(run).map_or(Explanation::Absent, Explanation::Queued);
+            }
             Code::Absent => return Explanation::Absent,
             Code::InTurn => return Explanation::Running,
             Code::InLastTurn if open.ops.is_empty() => return Explanation::Running,
@@ -233,6 +231,7 @@ fn rank(reason: &Explanation) -> u8 {
         | Explanation::Stuck(_)
         | Explanation::Absent
         | Explanation::Running
+        | Explanation::Queued(_)
         | Explanation::Outside => 5,
     }
 }

@@ -57,13 +57,15 @@ impl Shard {
     /// was recorded before is replayed first. `None`: the run has ended meanwhile, or a host has its code already.
     pub fn load(&mut self, run: RunIx) -> Option<bool> {
         let target = self.run_mut(run);
-        if !matches!(target.open()?.code, Code::Absent) || target.open()?.is_held {
+        if !matches!(target.open()?.code, Code::Absent) || target.open()?.is_held || target.open()?.is_queued {
             return None;
         }
-        let first_end = target.journal.read(0).1;
         let end = target.journal.end();
+        // That it was let in is nothing that code could have gone past.
+        let is_new =
+            target.journal.entries().skip(1).all(|(_, entry)| matches!(entry.record, Record::Activated { .. }));
         let is_recovered = target.open()?.is_recovered;
-        let replay = (is_recovered || end > first_end).then(|| {
+        let replay = (is_recovered || !is_new).then(|| {
             let mut recorded = Vec::new();
             for (position, entry) in target.journal.entries() {
                 if let Some((seq, _)) = Operation::of(&entry.record) {
@@ -177,7 +179,7 @@ impl Shard {
         open.cursor = next;
         let is_asked = |seq: Seq| seq.0 <= open.asked;
         match entry.record {
-            Record::Start { time_ms, .. } => Walk::Deliver(DeliveryKind::Start, Seq(0), time_ms),
+            Record::Start { .. } => Walk::Deliver(DeliveryKind::Start, Seq(0), target.started_ms),
             Record::StepDone { seq, is_failure, time_ms, .. } => match open.ops.get(seq) {
                 Some(_) if is_failure => Walk::Deliver(DeliveryKind::StepFailed, seq, time_ms),
                 Some(_) => Walk::Deliver(DeliveryKind::StepCompleted, seq, time_ms),
@@ -237,6 +239,7 @@ impl Shard {
             | Record::ConditionSet { seq, .. }
             | Record::ChildSet { seq, .. }
             | Record::TaskSet { seq, .. }
+            | Record::Attributes { seq: Some(seq), .. }
             | Record::SendSet { seq, .. } => {
                 if is_asked(seq) {
                     Walk::Pass
@@ -258,6 +261,10 @@ impl Shard {
             Record::Heartbeat { .. }
             | Record::Patched { .. }
             | Record::Paused { .. }
+            | Record::Attributes { seq: None, .. }
+            | Record::AttributedStart { .. }
+            | Record::Activated { .. }
+            | Record::Queued { .. }
             | Record::Branched { .. }
             | Record::Forked { .. }
             | Record::Reset { .. }

@@ -1,9 +1,11 @@
 //! Verbs of clients.
 
+use super::attribute_texts::{attributes, filter};
 use super::code::policies;
 use super::export::{Call, as_text, export, export_hot};
 use super::fault::{Fault, Shared};
-use crate::engine::{FIELD, Filter, Past, PastEnd, ROW, Run, RunNo, ShardId, Slot, StartRequest};
+use super::task_texts::submission;
+use crate::engine::{FIELD, Past, PastEnd, ROW, Run, RunNo, ShardId, Slot, StartRequest};
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use std::cell::RefCell;
@@ -27,6 +29,7 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
     let texts = RefCell::new(StartTexts::default());
     export_hot(env, object, "start", move |call| {
         let (token, result_token) = (call.number(0)?, call.number(1)?);
+        let set = if call.count() > 9 { attributes(&call.get::<String>(9)?)? } else { Vec::new() };
         let mut texts = texts.borrow_mut();
         let StartTexts { id, kind, input, actor } = &mut *texts;
         for (index, text) in [(2, &mut *id), (3, &mut *kind), (5, &mut *input), (8, &mut *actor)] {
@@ -40,6 +43,7 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
             input,
             reuse,
             conflict,
+            attributes: &set,
             timeout_ms: call.optional_ms(7)?,
             actor: (!actor.is_empty()).then(|| as_text(actor)).transpose()?,
             result_token: (result_token != 0).then_some(result_token),
@@ -47,6 +51,27 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
         };
         let run = shared.borrow_mut().start(token, request)?;
         Ok(run.map_or(-1.0, |(ShardId(shard), RunNo(no))| no as f64 * SHARDS + f64::from(shard)))
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "enqueueRun", move |call| {
+        let (id, kind, input) = (call.get::<String>(1)?, call.get::<String>(2)?, call.get::<String>(4)?);
+        let (reuse, conflict) = policies(call.get(5)?)?;
+        let (actor, row) = (call.optional_text(7)?, call.get::<String>(8)?);
+        let (spec, _) = submission(&row)?;
+        let request = StartRequest {
+            id: &id,
+            kind: &kind,
+            version: call.get(3)?,
+            input: input.as_bytes(),
+            reuse,
+            conflict,
+            attributes: b"",
+            timeout_ms: call.optional_ms(6)?,
+            actor: actor.as_deref(),
+            result_token: None,
+            with: None,
+        };
+        Ok(shared.borrow_mut().enqueue_run(call.get(0)?, request, &spec)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "signal", move |call| {
@@ -123,12 +148,15 @@ fn export_reads(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Re
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "list", move |call| {
-        let (filter, cursor) = (filter(call)?, call.get::<String>(8)?);
-        let (is_newest_first, limit) = (call.get::<u32>(7)? != 0, call.get::<u32>(9)?);
-        Ok(shared.borrow_mut().list(call.get(0)?, &filter, is_newest_first, &cursor, limit as usize)?)
+        let (query, cursor) = (call.get::<String>(1)?, call.get::<String>(3)?);
+        let (is_newest_first, limit) = (call.get::<u32>(2)? != 0, call.get::<u32>(4)?);
+        let filter = filter(&query)?;
+        Ok(shared.borrow_mut().list(call.get(0)?, &filter, &query, is_newest_first, &cursor, limit as usize)?)
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "count", move |call| Ok(shared.borrow_mut().count(call.get(0)?, &filter(call)?)?))?;
+    export(env, object, "count", move |call| {
+        Ok(shared.borrow_mut().count(call.get(0)?, &filter(&call.get::<String>(1)?)?)?)
+    })?;
     let shared = Rc::clone(engine);
     export(env, object, "metrics", move |_| {
         let rows: Vec<String> =
@@ -226,27 +254,4 @@ fn export_past(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Res
 /// The id and the run id, arguments 1 and 2 of most verbs.
 fn target(call: &Call) -> Result<(String, String), Fault> {
     Ok((call.get(1)?, call.get(2)?))
-}
-
-/// A filter, arguments 1 to 6.
-fn filter(call: &Call) -> Result<Filter, Fault> {
-    let (kinds, marks) = (call.get::<String>(1)?, call.get::<String>(3)?);
-    let mark = |with: char, without: char| {
-        if marks.contains(with) {
-            Some(true)
-        } else if marks.contains(without) {
-            Some(false)
-        } else {
-            None
-        }
-    };
-    Ok(Filter {
-        kinds: kinds.split(FIELD).filter(|kind| !kind.is_empty()).map(str::to_owned).collect(),
-        status_mask: call.get(2)?,
-        is_stuck: mark('s', 'S'),
-        is_paused: mark('p', 'P'),
-        id_prefix: call.get(4)?,
-        started_from_ms: call.optional_ms(5)?,
-        started_before_ms: call.optional_ms(6)?,
-    })
 }

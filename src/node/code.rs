@@ -14,6 +14,9 @@ use napi::bindgen_prelude::{Object, Uint32Array};
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// Ends what a run asks for where nothing says how important it is.
+const BY_ITS_RUN: &str = "\u{1f}i";
+
 /// Adds the verbs of running code.
 pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
@@ -100,10 +103,11 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
     export(env, object, "openTask", move |call| {
         let (slot, seq, role) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<u32>(2)?);
         let text: String = call.get(3)?;
-        let role = u8::try_from(role).ok().and_then(TaskRole::from_code);
+        let role = u8::try_from(role).ok().and_then(TaskRole::from_code).filter(|role| *role != TaskRole::Run);
         let role = role.ok_or_else(|| Fault::bad_input("there is no such part that a task plays for a run"))?;
-        let (spec, dedupe) = submission(&text)?;
-        Ok(answer(shared.borrow_mut().open_task(slot, seq, role, dedupe, &spec)))
+        let (text, inherits_class) = text.strip_suffix(BY_ITS_RUN).map_or((text.as_str(), false), |text| (text, true));
+        let (spec, dedupe) = submission(text)?;
+        Ok(answer(shared.borrow_mut().open_task(slot, seq, role, dedupe, &spec, inherits_class)))
     })?;
     export_results(env, object, engine)?;
     super::updates::export_updates(env, object, engine)?;

@@ -37,6 +37,11 @@ impl Call {
             .map_err(|error| Fault::bad_input(format!("argument {} of the engine: {}", index + 1, error.reason)))
     }
 
+    /// How many arguments there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
     /// A text that is left out when it is empty.
     pub(super) fn optional_text(&self, index: usize) -> Result<Option<String>, Fault> {
         let text: String = self.get(index)?;

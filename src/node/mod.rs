@@ -4,6 +4,7 @@
 //! Only numbers, codes and texts cross; objects and classes are built in JS. Every entry catches panics. Waking the host
 //! is one threadsafe function, called once until the host ticks.
 
+mod attribute_texts;
 mod branching;
 mod client;
 mod code;

@@ -1,5 +1,6 @@
 //! Verbs around updates, and starts that bring a message; of running code, those that came with them.
 
+use super::attribute_texts::attributes;
 use super::code::{answer, policies};
 use super::export::{Call, export};
 use super::fault::{DEAD, Fault, LATER, Shared, halt};
@@ -83,6 +84,11 @@ pub(super) fn export_updates(env: &Env, object: &mut Object<'_>, engine: &Shared
         Ok(())
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "setAttributes", move |call| {
+        let set = attributes(&call.get::<String>(2)?)?;
+        Ok(answer(shared.borrow_mut().set_attributes(Slot(call.get(0)?), Seq(call.get(1)?), &set)))
+    })?;
+    let shared = Rc::clone(engine);
     export(env, object, "patched", move |call| {
         let id: String = call.get(1)?;
         Ok(match shared.borrow_mut().patched(Slot(call.get(0)?), &id) {
@@ -93,7 +99,7 @@ pub(super) fn export_updates(env: &Env, object: &mut Object<'_>, engine: &Shared
 }
 
 /// A start with a message: token, id, type, version, input, policies, timeout, actor, what, name, value, id of the
-/// message, token of the update's answer.
+/// message, token of the update's answer, search attributes.
 fn start_with(shared: &Shared, call: &Call) -> Result<(), Fault> {
     let (id, kind, input) = (call.get::<String>(1)?, call.get::<String>(2)?, call.get::<String>(4)?);
     let (reuse, conflict) = policies(call.get(5)?)?;
@@ -117,6 +123,7 @@ fn start_with(shared: &Shared, call: &Call) -> Result<(), Fault> {
         input: input.as_bytes(),
         reuse,
         conflict,
+        attributes: &attributes(&call.get::<String>(13)?)?,
         timeout_ms: call.optional_ms(6)?,
         actor: actor.as_deref(),
         result_token: None,

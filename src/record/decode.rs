@@ -123,7 +123,7 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
             run: run(from)?,
             time_ms: from.signed()?,
             new: read_new_run(from)?,
-            signal: NewSignal { name: from.text()?, payload: from.bytes()?, dedupe: from.option(Reader::text)? },
+            signal: read_new_signal(from)?,
         },
         23 => Record::Continued {
             run: run(from)?,
@@ -134,6 +134,14 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
         },
         24 => Record::Patched { run: run(from)?, id: from.text()? },
         25 => Record::Paused { run: run(from)?, time_ms: from.signed()?, actor: from.option(Reader::text)? },
+        26 => Record::Queued {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            new: read_new_run(from)?,
+            timeout_ms: from.option(Reader::signed)?,
+            order: from.bytes()?,
+        },
+        27 => Record::Activated { run: run(from)?, time_ms: from.signed()?, origin: read_known_origin(from)? },
         30 => Record::TaskSet {
             run: run(from)?,
             seq: seq(from)?,
@@ -144,6 +152,19 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
         31 => {
             Record::TimerFired { run: run(from)?, seq: seq(from)?, time_ms: from.signed()?, actor: Some(from.text()?) }
         }
+        36 => Record::Attributes {
+            run: run(from)?,
+            seq: Some(Seq(small(from)?)).filter(|seq| seq.0 > 0),
+            time_ms: from.signed()?,
+            set: attributes(from)?,
+        },
+        37 => Record::AttributedStart {
+            run: run(from)?,
+            time_ms: from.signed()?,
+            new: read_new_run(from)?,
+            set: attributes(from)?,
+            signal: from.option(read_new_signal)?,
+        },
         33 => Record::Forked { run: run(from)?, entries: from.bytes()? },
         34 => Record::Reset {
             run: run(from)?,
@@ -167,6 +188,15 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
         }
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
+}
+
+fn attributes<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
+    let bytes = from.bytes()?;
+    super::check_attributes(bytes).map(|_| bytes)
+}
+
+fn read_new_signal<'a>(from: &mut Reader<'a>) -> Result<NewSignal<'a>, DecodeError> {
+    Ok(NewSignal { name: from.text()?, payload: from.bytes()?, dedupe: from.option(Reader::text)? })
 }
 
 fn read_step_head<'a>(from: &mut Reader<'a>) -> Result<(RunNo, Seq, &'a str, u32, i64), DecodeError> {
@@ -219,7 +249,7 @@ fn root(from: &mut Reader<'_>) -> Result<[u8; 16], DecodeError> {
 }
 
 pub(crate) fn read_caller(from: &mut Reader<'_>) -> Result<Caller, DecodeError> {
-    Ok(Caller { shard: shard(from)?, run: run(from)?, seq: seq(from)? })
+    Ok(Caller { shard: shard(from)?, run: run(from)?, seq: Seq(small(from)?) })
 }
 
 pub(super) fn read_known_origin(from: &mut Reader<'_>) -> Result<Origin, DecodeError> {

@@ -156,11 +156,39 @@ impl Record<'_> {
                 out.signed(time_ms);
                 out.option(actor, Writer::text);
             }
+            Record::Queued { run, time_ms, new, timeout_ms, order } => {
+                head(out, 26, run);
+                out.signed(time_ms);
+                write_new_run(out, &new);
+                out.option(timeout_ms, Writer::signed);
+                out.bytes(order);
+            }
+            Record::Activated { run, time_ms, origin } => {
+                head(out, 27, run);
+                out.signed(time_ms);
+                write_known_origin(out, origin);
+            }
             Record::TaskSet { run, seq, kind, role, order } => {
                 op_head(out, 30, run, seq);
                 out.text(kind);
                 out.byte(role.code());
                 out.bytes(order);
+            }
+            Record::Attributes { run, seq, time_ms, set } => {
+                op_head(out, 36, run, seq.unwrap_or(Seq(0)));
+                out.signed(time_ms);
+                out.bytes(set);
+            }
+            Record::AttributedStart { run, time_ms, new, set, signal } => {
+                head(out, 37, run);
+                out.signed(time_ms);
+                write_new_run(out, &new);
+                out.bytes(set);
+                out.option(signal, |out, signal| {
+                    out.text(signal.name);
+                    out.bytes(signal.payload);
+                    out.option(signal.dedupe, Writer::text);
+                });
             }
             Record::Forked { run, entries } => {
                 head(out, 33, run);

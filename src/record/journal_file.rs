@@ -358,12 +358,16 @@ fn belongs_into_a_journal(record: &Record<'_>) -> bool {
         | Record::Update { .. }
         | Record::UpdateDone { .. }
         | Record::Patched { .. }
+        | Record::Activated { .. }
         | Record::Paused { .. }
+        | Record::Attributes { .. }
         | Record::Branched { .. } => true,
         Record::Start { .. }
         | Record::Answered { .. }
         | Record::Received { .. }
         | Record::SignalledStart { .. }
+        | Record::AttributedStart { .. }
+        | Record::Queued { .. }
         | Record::Continued { .. }
         | Record::Forked { .. }
         | Record::Reset { .. } => false,

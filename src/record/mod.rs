@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod attributes;
 mod decode;
 mod encode;
 mod failure;
@@ -21,6 +22,9 @@ mod task_golden;
 mod tasks;
 mod varint;
 
+pub use attributes::{
+    Attribute, AttributeEntry, TEXTS_MAX, attributes_in, check_attributes, merge_attributes, write_attribute,
+};
 pub(crate) use decode::{code, flag, read_caller, small};
 pub use encode::renumbered;
 pub(crate) use encode::write_caller;

@@ -31,14 +31,18 @@
 //! | 23 | `Continued` | the run ended, the next one under its id exists and has what waited: all or nothing |
 //! | 24 | `Patched` | the code of the run knows a change of the code |
 //! | 25 | `Paused` | somebody asked that nothing of the run goes on until it is resumed |
+//! | 26 | `Queued` | a run exists and waits until the scheduler lets it start; implies a message to it |
+//! | 27 | `Activated` | the scheduler lets it start |
 //! | 30 | `TaskSet` | the code asked for a task; implies a message to the scheduler |
 //! | 31 | `TimerFired` | somebody who gave a name had a sleep end before its time |
 //! | 32 | `TimerSet` | the code limits the time of a scope |
 //! | 33 | `Forked` | a run exists whose journal begins with copies |
 //! | 34 | `Reset` | the run ended, the next one under its id exists and has copies of what came before a place: all or nothing |
 //! | 35 | `Branched` | in journals only: what stands before was copied, operations from a number on are the run's own |
+//! | 36 | `Attributes` | search attributes of the run are set or taken away |
+//! | 37 | `AttributedStart` | a run exists, has search attributes, and may have a signal: all or nothing |
 //!
-//! 26 to 29 have never been written.
+//! 28 and 29 have never been written.
 
 use super::{Lsn, RunNo, Seq, ShardId, TaskNo};
 
@@ -68,6 +72,14 @@ pub enum Status {
     Refused,
     /// It ended, and the next run under its id took its place.
     ContinuedAsNew,
+    /// What it waited for before its start can no longer be.
+    Skipped,
+    /// Its reserved start went by.
+    Missed,
+    /// It had not started when its time was over.
+    Expired,
+    /// It gave way when its queue was full.
+    Shed,
 }
 
 impl Status {
@@ -83,6 +95,10 @@ impl Status {
             Status::NotFound => 6,
             Status::Refused => 7,
             Status::ContinuedAsNew => 8,
+            Status::Skipped => 9,
+            Status::Missed => 10,
+            Status::Expired => 11,
+            Status::Shed => 12,
         }
     }
 
@@ -98,6 +114,10 @@ impl Status {
             6 => Status::NotFound,
             7 => Status::Refused,
             8 => Status::ContinuedAsNew,
+            9 => Status::Skipped,
+            10 => Status::Missed,
+            11 => Status::Expired,
+            12 => Status::Shed,
             _ => return None,
         })
     }
@@ -156,7 +176,7 @@ macro_rules! codes {
     };
 }
 
-codes!(TaskRole { Awaited = 0, AwaitedLoosely = 1, Detached = 2 });
+codes!(TaskRole { Awaited = 0, AwaitedLoosely = 1, Detached = 2, Run = 3 });
 codes!(ParentClose { Terminate = 0, Cancel = 1, Abandon = 2 });
 codes!(IdReuse { Allow = 0, AllowFailedOnly = 1, Reject = 2 });
 codes!(IdConflict { SameInput = 0, Fail = 1, UseExisting = 2, TerminateExisting = 3 });
@@ -168,7 +188,7 @@ pub struct Caller {
     pub shard: ShardId,
     /// The run.
     pub run: RunNo,
-    /// The operation.
+    /// The operation; 0: the run itself, which waits until it may start.
     pub seq: Seq,
 }
 
@@ -275,6 +295,8 @@ pub enum TaskRole {
     AwaitedLoosely,
     /// The run wants to know that it exists, and no more.
     Detached,
+    /// It stands for the run itself, which starts when it does, and ends when the run does.
+    Run,
 }
 
 /// What follows a failed attempt.
@@ -457,6 +479,20 @@ pub enum Record<'a> {
         time_ms: i64,
         actor: Option<&'a str>,
     },
+    /// `order` is what [`super::encode_order`] wrote: a task without an input, which stands for the run.
+    Queued {
+        run: RunNo,
+        time_ms: i64,
+        new: NewRun<'a>,
+        /// Longest life, from the time at which it may start.
+        timeout_ms: Option<i64>,
+        order: &'a [u8],
+    },
+    Activated {
+        run: RunNo,
+        time_ms: i64,
+        origin: Origin,
+    },
     /// `order` is what [`super::encode_order`] wrote.
     TaskSet {
         run: RunNo,
@@ -464,6 +500,21 @@ pub enum Record<'a> {
         kind: &'a str,
         role: TaskRole,
         order: &'a [u8],
+    },
+    /// `seq`: the operation of the code that sets them; `None`: they came with the run's start. `set` is attributes in
+    /// the writing of [`super::write_attribute`].
+    Attributes {
+        run: RunNo,
+        seq: Option<Seq>,
+        time_ms: i64,
+        set: &'a [u8],
+    },
+    AttributedStart {
+        run: RunNo,
+        time_ms: i64,
+        new: NewRun<'a>,
+        set: &'a [u8],
+        signal: Option<NewSignal<'a>>,
     },
     /// `entries`: the records of the run's journal so far, each with its length before it. The first is its `Start`. One
     /// that has the number of another run, or 0, is a copy: what it implies was done when that one was recorded.
@@ -520,7 +571,11 @@ impl Record<'_> {
             | Record::Continued { run, .. }
             | Record::Patched { run, .. }
             | Record::Paused { run, .. }
+            | Record::Queued { run, .. }
+            | Record::Activated { run, .. }
             | Record::TaskSet { run, .. }
+            | Record::Attributes { run, .. }
+            | Record::AttributedStart { run, .. }
             | Record::Forked { run, .. }
             | Record::Reset { run, .. }
             | Record::Branched { run, .. } => Some(run),
@@ -538,6 +593,7 @@ impl Record<'_> {
             | Record::Done { origin, .. } => origin,
             Record::ChildDone { origin, .. }
             | Record::Watched { origin, .. }
+            | Record::Activated { origin, .. }
             | Record::Answered { origin, .. }
             | Record::Received { origin } => Some(origin),
             Record::StepDone { .. }
@@ -557,7 +613,10 @@ impl Record<'_> {
             | Record::Continued { .. }
             | Record::Patched { .. }
             | Record::Paused { .. }
+            | Record::Queued { .. }
             | Record::TaskSet { .. }
+            | Record::Attributes { .. }
+            | Record::AttributedStart { .. }
             | Record::Forked { .. }
             | Record::Reset { .. }
             | Record::Branched { .. } => None,
@@ -580,6 +639,7 @@ impl Record<'_> {
             | Record::SendSet { seq, .. }
             | Record::ChildDone { seq, .. }
             | Record::TaskSet { seq, .. } => Some(seq),
+            Record::Attributes { seq, .. } => seq,
             Record::Start { .. }
             | Record::Signal { .. }
             | Record::Cancel { .. }
@@ -594,6 +654,9 @@ impl Record<'_> {
             | Record::Continued { .. }
             | Record::Patched { .. }
             | Record::Paused { .. }
+            | Record::AttributedStart { .. }
+            | Record::Queued { .. }
+            | Record::Activated { .. }
             | Record::Forked { .. }
             | Record::Reset { .. }
             | Record::Branched { .. } => None,
@@ -647,7 +710,11 @@ impl Record<'_> {
             Record::Continued { .. } => "continuedAsNew",
             Record::Patched { .. } => "patched",
             Record::Paused { .. } => "paused",
+            Record::Queued { .. } => "queued",
+            Record::Activated { .. } => "activated",
             Record::TaskSet { .. } => "taskEnqueued",
+            Record::Attributes { .. } => "attributesSet",
+            Record::AttributedStart { .. } => "startedWithAttributes",
             Record::Forked { .. } => "forked",
             Record::Reset { .. } => "reset",
             Record::Branched { .. } => "branched",

@@ -110,6 +110,11 @@ impl<'a> TaskRecord<'a> {
                 out.byte(84);
                 write_known_origin(out, *origin);
             }
+            TaskRecord::RunOver { task, time_ms, outcome, origin } => {
+                head(out, 85, *task, *time_ms);
+                out.byte(outcome.code());
+                write_known_origin(out, *origin);
+            }
         }
     }
 
@@ -243,6 +248,12 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<TaskRecord<'a>, DecodeError>
         },
         83 => TaskRecord::OrderRefused { order: read_order(from)?, time_ms: from.signed()?, why: from.bytes()? },
         84 => TaskRecord::MessageTaken { origin: read_known_origin(from)? },
+        85 => TaskRecord::RunOver {
+            task: task(from)?,
+            time_ms: from.signed()?,
+            outcome: code(from, Outcome::from_code)?,
+            origin: read_known_origin(from)?,
+        },
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }

@@ -23,6 +23,7 @@
 //! | 82 | `OrderJoined` | a task that was there stands for what a run asked for, or a run watches it |
 //! | 83 | `OrderRefused` | what a run asked for cannot be, or is not wanted any more |
 //! | 84 | `MessageTaken` | a message of a shard changed nothing else than what the records before it say |
+//! | 85 | `RunOver` | the run that a task stands for has ended, and so has the task |
 //!
 //! 74 and 77 to 79 have never been written.
 
@@ -553,6 +554,12 @@ pub enum TaskRecord<'a> {
         why: &'a [u8],
     },
     MessageTaken {
+        origin: Origin,
+    },
+    RunOver {
+        task: TaskNo,
+        time_ms: i64,
+        outcome: Outcome,
         origin: Origin,
     },
 }

@@ -112,6 +112,8 @@ pub struct ShardCell {
     pub to_load: VecDeque<RunIx>,
     /// Requests that wait for the end of a run.
     pub waiters: BTreeMap<RunIx, Vec<Token>>,
+    /// Requests that wait until the scheduler has taken in what stands for a run.
+    admissions: BTreeMap<RunIx, Vec<(Token, String)>>,
     /// Questions to the code of runs, until they are answered, by the token that the answer goes to.
     pub questions: BTreeMap<Token, Question>,
     /// Those that the code has not been told of, in order.
@@ -136,6 +138,7 @@ impl ShardCell {
             woken: BTreeSet::new(),
             to_load: VecDeque::new(),
             waiters: BTreeMap::new(),
+            admissions: BTreeMap::new(),
             questions: BTreeMap::new(),
             asks: VecDeque::new(),
             listeners: Vec::new(),
@@ -169,8 +172,22 @@ impl ShardCell {
         }
     }
 
+    /// A request gets `reply` once the scheduler has taken in what stands for a run, or the run is over.
+    pub fn await_admission(&mut self, run: RunIx, token: Token, reply: String) {
+        self.admissions.entry(run).or_default().push((token, reply));
+    }
+
+    /// The scheduler has decided about what stands for a run. `refusal`: lines of why not.
+    pub(super) fn run_admitted(&mut self, run: RunIx, refusal: Option<&[u8]>) {
+        let refused = refusal.map(|why| format!("r\u{1f}{}", String::from_utf8_lossy(why).replace('\n', "\u{1f}")));
+        for (token, reply) in self.admissions.remove(&run).into_iter().flatten() {
+            self.held.hold(self.shard.last(), Output::Reply(token, refused.clone().unwrap_or(reply)));
+        }
+    }
+
     /// A request is not waited for any more.
     pub fn forget(&mut self, token: Token) {
+        self.forget_admissions(|waiting| waiting == token);
         self.waiters.retain(|_, tokens| {
             tokens.retain(|waiting| *waiting != token);
             !tokens.is_empty()
@@ -180,8 +197,16 @@ impl ShardCell {
         self.questions.remove(&token);
     }
 
+    fn forget_admissions(&mut self, is_forgotten: impl Fn(Token) -> bool) {
+        self.admissions.retain(|_, waiting| {
+            waiting.retain(|(token, _)| !is_forgotten(*token));
+            !waiting.is_empty()
+        });
+    }
+
     /// Nobody at a place waits for anything any more.
     pub(super) fn forget_place(&mut self, place: Place) {
+        self.forget_admissions(|token| Place::of(token) == place);
         self.waiters.retain(|_, tokens| {
             tokens.retain(|token| Place::of(*token) != place);
             !tokens.is_empty()
@@ -207,6 +232,7 @@ impl ShardCell {
 
     pub(super) fn run_ended(&mut self, run: RunIx) {
         let Some((_, _, lsn)) = self.shard.outcome(run) else { return };
+        self.run_admitted(run, None);
         for token in self.waiters.remove(&run).into_iter().flatten() {
             self.await_end(run, token);
         }

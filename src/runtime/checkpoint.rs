@@ -38,6 +38,7 @@ struct Taken {
     id: Box<str>,
     kind: Box<str>,
     created_ms: i64,
+    order_ms: i64,
     end: Option<(u8, i64)>,
     chunks: u32,
     body: Vec<u8>,
@@ -173,10 +174,11 @@ fn take(shard: &Shard, run: RunIx, position: Lsn) -> Option<Taken> {
     let saved = shard.save_run(run, position)?;
     Some(Taken {
         run,
-        no: saved.no,
-        id: saved.id.into(),
-        kind: saved.kind.into(),
-        created_ms: saved.created_ms,
+        no: saved.name.no,
+        id: saved.name.id.into(),
+        kind: saved.name.kind.into(),
+        created_ms: saved.name.created_ms,
+        order_ms: saved.name.order_ms,
         end: saved.end.map(|(status, ended_ms)| (status.code(), ended_ms)),
         chunks: saved.chunks,
         body: saved.body,
@@ -190,13 +192,13 @@ fn take(shard: &Shard, run: RunIx, position: Lsn) -> Option<Taken> {
 }
 
 fn put(writer: &mut Writer<'_>, shard: ShardId, taken: &Taken) -> Result<Written, CheckpointError> {
-    let Taken { run, no, created_ms, end, chunks, stored_to, .. } = *taken;
+    let Taken { run, no, created_ms, order_ms, end, chunks, stored_to, .. } = *taken;
     let chunk = match &taken.records {
         Records::Same => Chunk::Keep,
         Records::More(records) => Chunk::Append(records),
         Records::All(records) => Chunk::Whole(records),
     };
-    let head = Head { id: &taken.id, kind: &taken.kind, created_ms, end, chunks, body: &taken.body };
+    let head = Head { id: &taken.id, kind: &taken.kind, created_ms, order_ms, end, chunks, body: &taken.body };
     let chunks = writer.put_run(&RunWrite { shard, no, head, chunk })?;
     Ok(Written { run, stored_to, chunks, is_ended: end.is_some() })
 }

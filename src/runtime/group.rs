@@ -398,6 +398,7 @@ impl Group {
                 cell.held.hold(cell.shard.view(run).last, Output::JournalHalf(run));
             }
             Effect::UpdateAnswered { run, number } => cell.update_answered(run, number),
+            Effect::Admitted { run, refusal } => cell.run_admitted(run, refusal.as_deref()),
             Effect::Stuck(run) => {
                 cell.lose_updates(run);
                 let last = cell.shard.last();

@@ -4,9 +4,9 @@ use super::opening::{GroupError, SETTINGS, read_settings};
 use super::store_files;
 use super::tasks::Tasks;
 use crate::log::{Found, LogError, Storage};
-use crate::machine::{EndedRun, Shard};
+use crate::machine::{EndedRun, SavedName, Shard};
 use crate::record::{Lsn, Record, RunNo, ShardId, Source, run_id};
-use crate::store::{FoundRun, Store, StoreError};
+use crate::store::{FoundRun, Head, Store, StoreError};
 use std::collections::BTreeSet;
 
 /// What has been read so far.
@@ -189,12 +189,17 @@ fn unread_of(run: &FoundRun) -> Option<StoreError> {
     errors.into_iter().flatten().find(|error| !matches!(error, StoreError::Damaged { .. })).cloned()
 }
 
+fn name_of<'a>(no: RunNo, head: &Head<'a>) -> SavedName<'a> {
+    let Head { id, kind, created_ms, order_ms, .. } = *head;
+    SavedName { no, id, kind, created_ms, order_ms }
+}
+
 fn restore_open(machine: &mut Shard, run: FoundRun) -> Result<(), String> {
     let stored = run.head.map_err(|error| error.to_string())?;
     let head = stored.head();
     let of = |error: &dyn std::fmt::Display| format!("workflow \"{}\": {error}", head.id);
     let journal = run.journal.map_err(|error| of(&error))?;
-    machine.restore_run(run.no, head.chunks, head.body, &journal).map_err(|error| of(&error))
+    machine.restore_run(name_of(run.no, &head), head.chunks, head.body, &journal).map_err(|error| of(&error))
 }
 
 /// A run that has ended is known by its head; without its journal, and then why is told, it only has no history any more.
@@ -202,14 +207,11 @@ fn recall_ended(machine: &mut Shard, run: FoundRun) -> Result<Option<StoreError>
     let stored = run.head.map_err(|error| error.to_string())?;
     let head = stored.head();
     let ended = EndedRun::decode(head.body).map_err(|error| format!("workflow \"{}\": {error}", head.id))?;
-    if !ended.has_end() || head.end.is_none() {
-        return Err(format!("workflow \"{}\": how it ended is not there", head.id));
-    }
     let (journal, lost) = match run.journal {
         Ok(journal) => (journal, None),
         Err(error) => (Vec::new(), Some(error)),
     };
-    let place = machine.recall(run.no, head.id, head.kind, head.created_ms, &ended, &journal);
+    let place = machine.recall(name_of(run.no, &head), ended, &journal);
     machine.keep_stored(place);
     Ok(lost)
 }

@@ -5,7 +5,7 @@
 
 use super::tasks::{TaskCell, TaskWork};
 use crate::machine::{Body, Message};
-use crate::record::{Caller, Order, Origin, Outcome, ShardId, Status, TaskRole, decode_order};
+use crate::record::{Caller, Order, Origin, Outcome, RunNo, Seq, ShardId, Status, TaskRole, decode_order};
 use crate::scheduler::{Answer, AttemptNote, OrderAnswer, OrderEnd};
 
 /// What became of a message.
@@ -55,21 +55,49 @@ impl TaskCell {
                 let order = Order { caller: *caller, origin, role: TaskRole::AwaitedLoosely };
                 self.engine.handle_watch(now_ms, &order, *task);
             }
-            Body::Start { .. }
+            Body::RunOver { caller, outcome } => self.engine.handle_run_over(now_ms, *caller, *outcome, origin),
+            Body::Admitted { .. }
+            | Body::Activate { .. }
+            | Body::NeverLetIn { .. }
+            | Body::Start { .. }
             | Body::Signal { .. }
             | Body::Cancel { .. }
             | Body::Close { .. }
             | Body::Watch { .. }
-            | Body::Ended { .. } => unreachable!("a shard sends it to shards only"),
+            | Body::Ended { .. } => unreachable!("it is for shards only"),
         }
     }
 
     /// Says to a run what became of what it asked for.
     pub(super) fn tell_run(&mut self, caller: Caller, answer: OrderAnswer) -> Message {
-        let (status, payload) = told(answer);
-        let body = Body::Ended { run: caller.run, seq: caller.seq, status, payload };
+        let body = if caller.seq == Seq(0) {
+            told_of_itself(caller.run, answer)
+        } else {
+            let (status, payload) = told(answer);
+            Body::Ended { run: caller.run, seq: caller.seq, status, payload }
+        };
         let lsn = self.last();
         self.outbox.post(ShardId::SCHEDULER, caller.shard, lsn, body)
+    }
+}
+
+/// What a run is told of the task that stands for itself.
+fn told_of_itself(run: RunNo, answer: OrderAnswer) -> Body {
+    match answer {
+        OrderAnswer::Exists(_) => Body::Admitted { run },
+        OrderAnswer::MayStart => Body::Activate { run },
+        OrderAnswer::Refused(payload) => Body::NeverLetIn { run, status: Status::Refused, payload },
+        OrderAnswer::Ended(end) => {
+            let status = match end.outcome {
+                Outcome::Completed | Outcome::Failed | Outcome::Dead => Status::Failed,
+                Outcome::Cancelled => Status::Cancelled,
+                Outcome::Skipped => Status::Skipped,
+                Outcome::Missed => Status::Missed,
+                Outcome::Expired => Status::Expired,
+                Outcome::Shed => Status::Shed,
+            };
+            Body::NeverLetIn { run, status, payload: end.payload }
+        }
     }
 }
 
@@ -77,6 +105,8 @@ impl TaskCell {
 fn told(answer: OrderAnswer) -> (Status, Box<[u8]>) {
     match answer {
         OrderAnswer::Exists(answer) => (Status::Completed, exists_text(answer).into_bytes().into()),
+        // It is said to none of its operations.
+        OrderAnswer::MayStart => (Status::Completed, Box::default()),
         OrderAnswer::Refused(why) => (Status::Refused, why),
         OrderAnswer::Ended(end) if end.outcome == Outcome::Completed => (Status::Completed, end.payload),
         OrderAnswer::Ended(end) => {

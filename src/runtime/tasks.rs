@@ -519,6 +519,10 @@ impl TaskCell {
 
     fn ended(&mut self, task: TaskNo) {
         self.sayings.remove(&task);
+        if self.engine.task(task).is_some_and(|view| view.run.is_some()) {
+            // The run itself tells of its end.
+            return;
+        }
         for token in self.waiters.remove(&task).into_iter().flatten() {
             let end = self.end_of(task);
             self.hold(Place::of(token), TaskEvent::Result(token, end));

@@ -165,7 +165,8 @@ impl Engine {
     /// The grace of a drain is over: every attempt that still runs is given up and goes back, at no cost to its task.
     pub fn handle_cut(&mut self, now_ms: i64) {
         self.begin(now_ms);
-        let running: Vec<TaskIx> = self.attempts.iter().map(|(_, ix)| ix).collect();
+        let attempts = self.attempts.iter().map(|(_, ix)| ix);
+        let running: Vec<TaskIx> = attempts.filter(|ix| self.tasks[*ix].run().is_none()).collect();
         for ix in running {
             self.abort(ix, AbortReason::Drained);
             self.retry(ix, AttemptEnd::Drained, self.now_ms, true, b"");
@@ -255,7 +256,7 @@ impl Engine {
     }
 
     /// Takes back what a running attempt holds: its lease, its slot, its limits.
-    fn give_back(&mut self, ix: TaskIx) {
+    pub(super) fn give_back(&mut self, ix: TaskIx) {
         let State::Running { started_ms, attempt: Some(attempt) } = self.tasks[ix].state else { return };
         let mut ended = self.attempts.end(attempt);
         self.timers.clear(&mut ended.timeout);
@@ -272,10 +273,11 @@ impl Engine {
         self.mark_dirty(queue);
     }
 
-    /// Cancels a task: at once, whatever it does. `false`: it is not known, or over.
+    /// Cancels a task: at once, whatever it does. `false`: it is not known, or over, or stands for a run, which is ended in
+    /// its shard.
     pub fn handle_cancel(&mut self, now_ms: i64, task: TaskNo, reason: &[u8]) -> bool {
         self.begin(now_ms);
-        let live = self.tasks.find(task).filter(|ix| !self.tasks[*ix].is_ended());
+        let live = self.tasks.find(task).filter(|ix| !self.tasks[*ix].is_ended() && self.tasks[*ix].run().is_none());
         if let Some(ix) = live {
             self.abort(ix, AbortReason::Cancelled);
             self.end(ix, Outcome::Cancelled, reason);

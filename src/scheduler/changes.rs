@@ -25,6 +25,7 @@ impl Engine {
         }
         let task = &mut self.tasks[ix];
         let from = std::mem::replace(&mut task.class, class);
+        task.forget_share();
         let (queue, eligible_ms, claim) = (task.queue, task.eligible_ms.unwrap_or(task.submitted_ms), task.claim());
         if task.is_pending() {
             self.count_pending(queue, from, false);
@@ -55,6 +56,7 @@ impl Engine {
             self.leave_place(ix);
             let task = &mut self.tasks[ix];
             task.state = State::Blocked;
+            task.forget_share();
             if let Some(claim) = task.claim() {
                 self.limits.withdraw(claim, self.now_ms);
             }
@@ -75,6 +77,7 @@ impl Engine {
         task.revivals += 1;
         task.unmet = 0;
         task.eligible_ms = None;
+        task.forget_share();
         let (queue, class) = (task.queue, task.class);
         if let Some(more) = &mut task.more {
             (more.not_before_ms, more.reserve, more.deadline_ms, more.expires_ms) = (None, None, None, None);

@@ -41,7 +41,11 @@ impl Engine {
         more.edges.push(OwnEdge { parent: number, revivals, condition: dependent.condition });
         match self.tasks[parent].state {
             State::Ended { outcome, .. } if holds(dependent.condition, outcome) => {}
-            State::Ended { outcome, .. } => self.doom(dependent, number, outcome),
+            State::Ended { outcome, .. } => {
+                // It stays blocked until it is skipped, and costs nobody a share or a place.
+                self.tasks[dependent.task].unmet += 1;
+                self.doom(dependent, number, outcome);
+            }
             State::Blocked | State::Scheduled | State::Ready(_) | State::Running { .. } | State::Retrying => {
                 self.tasks[parent].more_mut().dependents.push(dependent);
                 self.tasks[dependent.task].unmet += 1;

@@ -108,9 +108,13 @@ impl Engine {
         self.queue_mut(queue).dispatched(class, place);
         self.queue_mut(queue).workers.begin(group);
         self.members.begin(member);
-        let (timeout, lease_end) = self.watch(ix);
+        let stands_for_run = self.tasks[ix].run().is_some();
+        let (timeout, lease_end) = if stands_for_run { (TimerNo::NONE, TimerNo::NONE) } else { self.watch(ix) };
         let (attempt, lease) = self.attempts.begin(ix, group, member, timeout, lease_end);
         self.tasks[ix].state = State::Running { started_ms: self.now_ms, attempt: Some(attempt) };
+        if stands_for_run {
+            return;
+        }
         self.outputs.push_back(Output::Dispatch {
             task: number,
             lease,

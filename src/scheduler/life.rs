@@ -234,6 +234,7 @@ impl Engine {
         self.totals.dispatched += 1;
         self.begin_booked(ix);
         self.tell(ix, None);
+        self.let_run_in(ix);
     }
 
     /// An attempt ended and another one follows.

@@ -4,6 +4,7 @@
 use super::engine::Engine;
 use super::output::AbortReason;
 use super::task::{QueueIx, TaskIx};
+use super::tickets::NOBODY;
 use crate::record::AttemptEnd;
 use std::collections::BTreeSet;
 
@@ -121,13 +122,16 @@ impl Engine {
 
     /// Whether any thread that is there has the code of a task.
     pub(super) fn has_code_for(&self, ix: TaskIx) -> bool {
-        self.members.is_open() || self.members.knows(self.kind_of(ix))
+        self.tasks[ix].run().is_some() || self.members.is_open() || self.members.knows(self.kind_of(ix))
     }
 
     /// The slot's group and the thread for a task; `None`: there is nobody for it now.
     pub(super) fn seat(&self, ix: TaskIx) -> Option<(usize, MemberNo)> {
         let task = &self.tasks[ix];
         let workers = &self.queue(task.queue).workers;
+        if task.run().is_some() {
+            return workers.choose(&[]).map(|group| (group, NOBODY));
+        }
         if self.members.is_open() {
             return workers.choose(task.labels()).map(|group| (group, MemberNo(0)));
         }
@@ -138,7 +142,7 @@ impl Engine {
     /// Whether any thread, busy or not, could run a task.
     pub(super) fn anybody_for(&self, ix: TaskIx) -> bool {
         let task = &self.tasks[ix];
-        if self.members.is_open() {
+        if self.members.is_open() || task.run().is_some() {
             return self.queue(task.queue).workers.anybody_for(task.labels());
         }
         // Code that is nowhere is told of otherwise.

@@ -41,6 +41,7 @@ mod saving;
 mod schedules;
 mod submit;
 mod task;
+mod tickets;
 mod timers;
 mod verbs;
 mod views;

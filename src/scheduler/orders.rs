@@ -19,6 +19,8 @@ use std::collections::BTreeMap;
 pub enum OrderAnswer {
     /// It exists. Only those are told who do not wait for its end.
     Exists(Answer),
+    /// The run that it stands for may start.
+    MayStart,
     /// It ended.
     Ended(Box<OrderEnd>),
     /// It cannot be; why, as it was recorded.
@@ -48,7 +50,7 @@ pub(super) struct Orders {
 
 /// Where something stands that a run asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+pub(super) enum Standing {
     /// It waits for room.
     Waits(SubmitterNo),
     /// It is a task; `is_own`: that was made for it.
@@ -56,6 +58,16 @@ enum Standing {
 }
 
 impl Orders {
+    /// Where something stands that was asked for as an operation.
+    pub(super) fn standing(&self, caller: Caller) -> Option<Standing> {
+        self.open.get(&caller).copied()
+    }
+
+    /// What was asked for as an operation is over, and nobody waits for it.
+    pub(super) fn close(&mut self, caller: Caller) {
+        self.open.remove(&caller);
+    }
+
     pub(super) fn encode(&self, head: &mut Head) {
         for (shard, number) in &self.taken {
             let mut out = head.entry(TAKEN);
@@ -160,13 +172,15 @@ impl Engine {
     }
 
     fn cancel_for(&mut self, task: TaskNo, reason: &[u8]) {
-        if let Some(ix) = self.tasks.find(task).filter(|ix| !self.tasks[*ix].is_ended()) {
+        let live = self.tasks.find(task).filter(|ix| !self.tasks[*ix].is_ended());
+        // A run is ended in its shard.
+        if let Some(ix) = live.filter(|ix| self.tasks[*ix].run().is_none()) {
             self.abort(ix, AbortReason::Cancelled);
             self.end(ix, Outcome::Cancelled, reason);
         }
     }
 
-    fn take_message(&mut self, origin: Origin) {
+    pub(super) fn take_message(&mut self, origin: Origin) {
         self.record(&TaskRecord::MessageTaken { origin });
         self.apply_taken(origin);
     }
@@ -197,7 +211,7 @@ impl Engine {
         self.apply_order_waits(order, dedupe, spec);
     }
 
-    fn refuse_order(&mut self, order: &Order, why: &str) {
+    pub(super) fn refuse_order(&mut self, order: &Order, why: &str) {
         self.record(&TaskRecord::OrderRefused { order: *order, time_ms: self.now_ms, why: why.as_bytes() });
         self.apply_order_refused(order, why.as_bytes());
     }
@@ -218,6 +232,7 @@ impl Engine {
         match order.role {
             TaskRole::Detached => self.answer(order.caller, OrderAnswer::Exists(Answer::New(task))),
             TaskRole::Awaited | TaskRole::AwaitedLoosely => self.watch_for(ix, order.caller, true),
+            TaskRole::Run => self.apply_ticket(ix, order.caller),
         }
     }
 
@@ -257,7 +272,7 @@ impl Engine {
         }
     }
 
-    fn watch_for(&mut self, ix: TaskIx, caller: Caller, is_own: bool) {
+    pub(super) fn watch_for(&mut self, ix: TaskIx, caller: Caller, is_own: bool) {
         let task = self.tasks[ix].number;
         self.touch(ix);
         self.tasks[ix].more_mut().watchers.push(caller);
@@ -292,7 +307,7 @@ impl Engine {
     }
 
     /// Also told while records are taken back: answers are numbered by their order, the same in each life.
-    fn answer(&mut self, caller: Caller, answer: OrderAnswer) {
+    pub(super) fn answer(&mut self, caller: Caller, answer: OrderAnswer) {
         self.outputs.push_back(Output::Answer { caller, answer });
     }
 }

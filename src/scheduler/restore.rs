@@ -102,6 +102,10 @@ impl Engine {
                 self.apply_order_refused(&order, why);
             }
             TaskRecord::MessageTaken { origin } => self.apply_taken(origin),
+            TaskRecord::RunOver { task, time_ms, outcome, origin } => {
+                let ix = self.in_state(task, time_ms, |state| !is_over(state))?;
+                self.apply_run_over(ix, time_ms, outcome, origin);
+            }
         }
         Ok(())
     }
@@ -125,7 +129,9 @@ impl Engine {
         let running: Vec<TaskIx> =
             self.tasks.iter_after(TaskNo(0)).filter(|(_, task)| task.is_running()).map(|(ix, _)| ix).collect();
         for ix in running {
-            if was_clean {
+            if self.tasks[ix].run().is_some() {
+                self.hold_again(ix);
+            } else if was_clean {
                 self.retry(ix, AttemptEnd::Drained, self.now_ms, true, b"");
             } else {
                 self.lost(ix);

@@ -70,6 +70,7 @@ impl Engine {
             out.byte(u8::from(self.orders.is_own(*caller)));
         });
         list(out, &more.history, write_note);
+        out.option(more.run, write_caller);
     }
 
     /// Takes back a task of a checkpoint, after [`Engine::restore_head`] and in the order of numbers.
@@ -181,7 +182,7 @@ fn read_task(bytes: &[u8]) -> Decoded<(Task, TaskSpec<'_>, Tail)> {
         own.retry_ms = stored.retry_ms;
         own.failure = stored.failure;
         (own.parents, own.edges, own.awaits) = (stored.parents, stored.edges, stored.awaits);
-        (own.watchers, own.history) = (stored.watchers, stored.history);
+        (own.watchers, own.history, own.run) = (stored.watchers, stored.history, stored.run);
         own.reserve = spec.reserve.zip(booked).map(|(reserve, (at_ms, end_ms))| Booked {
             at_ms,
             tolerance_ms: i64::from(reserve.tolerance_ms),
@@ -245,6 +246,7 @@ fn read_more(from: &mut Reader<'_>, tail: &mut Tail, booked: &mut Option<(i64, i
         more.history.push(read_note(from)?);
         Ok(())
     })?;
+    more.run = from.option(read_caller)?;
     if more.history.len() > HISTORY_MAX { Err(DecodeError::Number) } else { Ok(more) }
 }
 

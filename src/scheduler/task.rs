@@ -105,6 +105,8 @@ pub(super) struct More {
     pub(super) dependents: Vec<Dependent>,
     /// Parents by number, for whoever hands their results on.
     pub(super) parents: Vec<TaskNo>,
+    /// The run that it stands for.
+    pub(super) run: Option<Caller>,
     /// Runs that are told of its end.
     pub(super) watchers: Vec<Caller>,
     /// Of those that it waits or waited for in this life of its own.
@@ -218,6 +220,13 @@ impl Task {
 
     pub(super) fn more_mut(&mut self) -> &mut More {
         self.more.get_or_insert_with(Box::default)
+    }
+
+    /// The tag that it kept is of another class, time or life.
+    pub(super) fn forget_share(&mut self) {
+        if let Some(more) = &mut self.more {
+            more.fair_tag = None;
+        }
     }
 
     pub(super) fn reserve(&self) -> Option<&Booked> {

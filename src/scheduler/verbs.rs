@@ -39,7 +39,7 @@ impl Engine {
 
     /// Gives a task that ended, other than completed, its attempts back. It keeps its number and its history.
     ///
-    /// `Ok(false)`: it is not remembered, not over, or completed. Refused when its key belongs to another task by now.
+    /// `Ok(false)`: it is not remembered, not over, completed, or stands for a run. Refused when its key belongs to another task by now.
     pub fn handle_revive(&mut self, now_ms: i64, task: TaskNo) -> Result<bool, Refusal> {
         self.begin(now_ms);
         let result = self.revive(task);
@@ -53,7 +53,7 @@ impl Engine {
         }
         let Some(ix) = self.tasks.find(task) else { return Ok(false) };
         let State::Ended { outcome, .. } = self.tasks[ix].state else { return Ok(false) };
-        if outcome == Outcome::Completed {
+        if outcome == Outcome::Completed || self.tasks[ix].run().is_some() {
             return Ok(false);
         }
         if let Some(key) = self.tasks[ix].key()

@@ -3,7 +3,7 @@
 use super::engine::{Engine, status_of};
 use super::output::Status;
 use super::task::{AttemptNote, Place, State, Task, TaskIx};
-use crate::record::{Class, TaskNo};
+use crate::record::{Caller, Class, TaskNo};
 
 /// A task, as it is now.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,8 @@ pub struct TaskView<'a> {
     pub history: &'a [AttemptNote],
     /// The schedule that asked for it, and for which time.
     pub occurrence: Option<(&'a str, i64)>,
+    /// The run that it stands for.
+    pub run: Option<Caller>,
 }
 
 /// Why a task does not run.
@@ -145,6 +147,7 @@ impl Engine {
             parents: more.map_or(&[], |more| &more.parents),
             history: more.map_or(&[], |more| &more.history),
             occurrence: more.and_then(|more| more.occurrence.as_ref()).map(|of| (&*of.schedule, of.at_ms)),
+            run: task.run(),
         }
     }
 

@@ -59,6 +59,11 @@ impl Waiting {
         self.submitters.get(&number)?.order
     }
 
+    /// The queue in which a single one waits for room.
+    pub(super) fn queue_of(&self, number: SubmitterNo) -> Option<QueueIx> {
+        self.submitters.get(&number)?.demand.first().map(|(queue, ..)| *queue)
+    }
+
     pub(super) fn park_batch(&mut self, specs: &[TaskSpec<'_>], demand: Vec<Demand>) -> SubmitterNo {
         self.park(Submitter { specs: specs.iter().map(encoded).collect(), dedupe: None, demand, order: None })
     }

@@ -49,6 +49,7 @@ fn start_with(engine: &mut ForeignEngine, id: &str, input: &str) {
         actor: None,
         result_token: None,
         with: None,
+        attributes: b"",
     };
     engine.start(1, request).unwrap();
 }

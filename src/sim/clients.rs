@@ -2,7 +2,7 @@
 
 use super::host::Broken;
 use super::oracle::{Fact, Oracle, latest, newest_of_shard};
-use super::program::{SIGNALS, some_conflict, some_id, some_input, some_reuse};
+use super::program::{SIGNALS, some_attributes, some_conflict, some_id, some_input, some_reuse};
 use super::world::World;
 use crate::engine::{Border, BranchRequest};
 use crate::engine::{EngineError, ErrorCode, Event, EventKind, FIELD, Lsn, NewSignal, NewUpdate, Run, Token};
@@ -145,6 +145,7 @@ impl World {
         let with = signal.as_ref().map(|(payload, dedupe)| {
             StartWith::Signal(NewSignal { name, payload: payload.as_bytes(), dedupe: dedupe.as_deref() })
         });
+        let attributes = if self.rng.one_in(4) { some_attributes(&mut self.rng) } else { Vec::new() };
         let request = StartRequest {
             id,
             kind: "p",
@@ -152,6 +153,7 @@ impl World {
             input: input.as_bytes(),
             reuse: some_reuse(&mut self.rng),
             conflict: some_conflict(&mut self.rng),
+            attributes: &attributes,
             timeout_ms: self.rng.one_in(8).then(|| self.rng.between(0, 10_000)),
             actor: None,
             result_token: self.rng.one_in(2).then_some(token + 1),

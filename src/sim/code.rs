@@ -179,6 +179,10 @@ impl Host {
                 return Ok(false);
             }
             Plan::Watch { id } => engine.open_send(slot, seq, id, None, Sending::Watch)?,
+            Plan::Attributes(set) => {
+                engine.set_attributes(slot, seq, set)?;
+                return Ok(false);
+            }
         }
         code.open.insert(seq.0, plan.clone());
         Ok(true)
@@ -218,6 +222,7 @@ impl Code {
             | Plan::Wait { .. }
             | Plan::Condition { .. }
             | Plan::Signal { .. }
+            | Plan::Attributes(_)
             | Plan::Cancel { .. } => None,
         })
     }
@@ -237,7 +242,7 @@ impl Code {
                 Plan::Sleep { .. } | Plan::Condition { .. } => false,
                 Plan::Wait { timeout_ms, .. } => timeout_ms.is_none(),
                 Plan::Child(_) | Plan::Watch { .. } => true,
-                Plan::Signal { .. } | Plan::Cancel { .. } => false,
+                Plan::Signal { .. } | Plan::Cancel { .. } | Plan::Attributes(_) => false,
             };
             if !waits_for_somebody {
                 let (why, records) = engine.group().with(shard, |cell, _| {

@@ -4,7 +4,7 @@
 use super::rng::mix_bytes;
 use crate::engine::{ForeignEngine, Lsn};
 use crate::machine::Target;
-use crate::record::{Record, RunNo, Seq, ShardId, Status, parse_run_id, run_id};
+use crate::record::{Record, RunNo, Seq, ShardId, Status, merge_attributes, parse_run_id, run_id};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One thing that code was handed, and the record that it stands in.
@@ -35,6 +35,7 @@ pub(super) enum Fact {
 struct Image {
     id: String,
     key_root: [u8; 16],
+    attributes: Vec<u8>,
     journal: Vec<(Lsn, Vec<u8>)>,
     outcome: Option<(Status, Vec<u8>, Lsn)>,
 }
@@ -247,6 +248,7 @@ fn images(engine: &ForeignEngine) -> Images {
                 let image = Image {
                     id: view.id.to_owned(),
                     key_root: view.key_root,
+                    attributes: view.attributes.to_vec(),
                     journal: cell.shard.history(run).map(|entry| (entry.lsn, encoded(&entry.record))).collect(),
                     outcome: cell.shard.outcome(run).map(|(status, payload, lsn)| (status, payload.to_vec(), lsn)),
                 };
@@ -339,6 +341,7 @@ fn check_journals(images: &Images) -> Result<(), String> {
         .collect();
     for ((shard, no), image) in images {
         let mut settled = BTreeSet::new();
+        let mut attributes = Vec::new();
         let name = run_id(*shard, *no);
         for (lsn, bytes) in &image.journal {
             // What a run took over from the one that went on as it was checked there.
@@ -357,6 +360,7 @@ fn check_journals(images: &Images) -> Result<(), String> {
                 Record::ChildDone { seq, .. } if !settled.insert((13, seq)) => {
                     return Err(format!("LAW-3: operation {} of run {name} heard of two ends", seq.0));
                 }
+                Record::Attributes { set, .. } => attributes = merge_attributes(&attributes, set),
                 Record::UpdateDone { number, .. } if !settled.insert((21, Seq(number))) => {
                     return Err(format!("LAW-7: update {number} of run {name} has two answers"));
                 }
@@ -373,6 +377,9 @@ fn check_journals(images: &Images) -> Result<(), String> {
                 }
                 _ => {}
             }
+        }
+        if attributes != image.attributes && !image.journal.is_empty() {
+            return Err(format!("LAW-3: run {name} has other search attributes than its records say"));
         }
     }
     Ok(())

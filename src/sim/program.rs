@@ -1,7 +1,7 @@
 //! Workflow programs made by a seed: stages of operations, each stage waited for as a whole or for its first one.
 
 use super::rng::{Rng, mix_bytes};
-use crate::record::{IdConflict, IdReuse, ParentClose, Status};
+use crate::record::{Attribute, IdConflict, IdReuse, ParentClose, Status, write_attribute};
 
 /// Workflow ids that everything is about. Few, so that they meet.
 pub(super) const IDS: u64 = 10;
@@ -56,6 +56,8 @@ pub(super) enum Plan {
     Watch {
         id: String,
     },
+    /// Search attributes, in their writing.
+    Attributes(Vec<u8>),
 }
 
 /// A step and how its body behaves.
@@ -96,6 +98,20 @@ pub(super) fn some_reuse(rng: &mut Rng) -> IdReuse {
 
 pub(super) fn some_conflict(rng: &mut Rng) -> IdConflict {
     *rng.pick(&[IdConflict::SameInput, IdConflict::Fail, IdConflict::UseExisting, IdConflict::TerminateExisting])
+}
+
+/// Some search attributes, in their writing; of those that are taken away, what may not be there.
+pub(super) fn some_attributes(rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for name in ["a", "b"] {
+        match rng.below(4) {
+            0 => write_attribute(&mut bytes, name, None),
+            1 => write_attribute(&mut bytes, name, Some(&Attribute::Number(rng.below(9) as f64))),
+            2 => write_attribute(&mut bytes, name, Some(&Attribute::Text(some_signal(rng)))),
+            _ => {}
+        }
+    }
+    bytes
 }
 
 /// An input: what the program is made from, and how deep its children may go.
@@ -139,6 +155,7 @@ fn plan(rng: &mut Rng, depth: u64) -> Plan {
         }),
         17 => Plan::Cancel { id: some_id(rng) },
         18 => Plan::Watch { id: some_id(rng) },
+        15 => Plan::Attributes(some_attributes(rng)),
         _ => Plan::Signal { id: some_id(rng), name: some_signal(rng) },
     }
 }

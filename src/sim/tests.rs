@@ -69,6 +69,7 @@ fn start(engine: &mut ForeignEngine, token: u32, id: &str) -> Result<(), EngineE
                 input: &[b'x'; 500],
                 reuse: IdReuse::Allow,
                 conflict: IdConflict::Fail,
+                attributes: b"",
                 timeout_ms: None,
                 actor: None,
                 result_token: None,

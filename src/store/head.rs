@@ -11,6 +11,8 @@ pub struct Head<'a> {
     pub kind: &'a str,
     /// When it started.
     pub created_ms: i64,
+    /// Its place in the order of starts, whatever the clock was set to.
+    pub order_ms: i64,
     /// The number of its status, and when it ended; `None`: it has not.
     pub end: Option<(u8, i64)>,
     /// Chunks of its journal.
@@ -44,6 +46,7 @@ pub(super) fn encode(head: &Head<'_>) -> Vec<u8> {
     out.text(head.id);
     out.text(head.kind);
     out.signed(head.created_ms);
+    out.signed(head.order_ms);
     out.option(head.end, |out, (status, ended_ms)| {
         out.byte(status);
         out.signed(ended_ms);
@@ -59,6 +62,7 @@ fn decode(bytes: &[u8]) -> Result<Head<'_>, DecodeError> {
         id: reader.text()?,
         kind: reader.text()?,
         created_ms: reader.signed()?,
+        order_ms: reader.signed()?,
         end: reader.option(|reader| Ok((reader.byte()?, reader.signed()?)))?,
         chunks: u32::try_from(reader.number()?).map_err(|_| DecodeError::Number)?,
         body: reader.bytes()?,

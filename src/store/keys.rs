@@ -151,9 +151,9 @@ pub(super) fn no_at_end(key: &[u8]) -> Option<RunNo> {
 }
 
 /// Start, shard and run: the order in which runs are listed.
-pub(super) fn list_key(created_ms: i64, shard: ShardId, no: RunNo) -> [u8; 8 + RUN_BYTES] {
+pub(super) fn list_key(order_ms: i64, shard: ShardId, no: RunNo) -> [u8; 8 + RUN_BYTES] {
     let mut key = [0; 8 + RUN_BYTES];
-    key[..8].copy_from_slice(&ordered_ms(created_ms));
+    key[..8].copy_from_slice(&ordered_ms(order_ms));
     key[8..].copy_from_slice(&run_key(shard, no));
     key
 }
@@ -181,7 +181,7 @@ pub(super) fn ended_ms_in(key: &[u8]) -> Option<i64> {
 /// The index entries of a finished run.
 pub(super) fn index_keys(shard: ShardId, no: RunNo, head: &Head<'_>) -> Option<[(Table, Vec<u8>); 3]> {
     let (status, ended_ms) = head.end?;
-    let started = list_key(head.created_ms, shard, no);
+    let started = list_key(head.order_ms, shard, no);
     Some([
         (Table::ByStatus, [&status_prefix(status)[..], &started].concat()),
         (Table::ByKind, [&kind_prefix(head.kind, status)[..], &started].concat()),

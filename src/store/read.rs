@@ -269,15 +269,15 @@ fn prefixes(query: &Query<'_>) -> Vec<Vec<u8>> {
 
 /// Where the entries under a prefix that a query wants begin and end.
 fn bounds(prefix: &[u8], query: &Query<'_>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let at = |created_ms, shard, no| [prefix, &list_key(created_ms, shard, no)].concat();
+    let at = |order_ms, shard, no| [prefix, &list_key(order_ms, shard, no)].concat();
     let first_of = |ms| at(ms, ShardId(0), RunNo(0));
     let mut from = Bound::Included(first_of(query.from_ms));
     let mut to = match query.before_ms {
         Some(before_ms) => Bound::Excluded(first_of(before_ms)),
         None => Bound::Included(at(i64::MAX, ShardId(u16::MAX), RunNo(u64::MAX))),
     };
-    if let Some((created_ms, shard, no)) = query.after {
-        let after = at(created_ms, shard, no);
+    if let Some((order_ms, shard, no)) = query.after {
+        let after = at(order_ms, shard, no);
         let key = |bound: &Bound<Vec<u8>>| match bound {
             Bound::Included(key) | Bound::Excluded(key) => key.clone(),
             Bound::Unbounded => Vec::new(),

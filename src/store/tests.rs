@@ -44,7 +44,7 @@ const DONE: u8 = 1;
 const FAILED: u8 = 2;
 
 fn head<'a>(id: &'a str, kind: &'a str, created_ms: i64, end: Option<(u8, i64)>) -> Head<'a> {
-    Head { id, kind, created_ms, end, chunks: 0, body: b"body" }
+    Head { id, kind, created_ms, order_ms: created_ms, end, chunks: 0, body: b"body" }
 }
 
 fn put(store: &Store, no: u64, head: Head<'_>, chunk: Chunk<'_>) -> u32 {

@@ -394,21 +394,20 @@ fn tasks_before_the_place_are_adopted_by_a_reset_and_asked_for_anew_by_a_fork() 
     let mut world = World::new(1);
     let run = world.started("a");
     let spec = TaskSpec::new("q", "k", b"in");
-    world.is_mail_held = true;
     let ask = |world: &mut World, run: R, seq: u32| {
         let role = TaskRole::Awaited;
         world
-            .on(0, |shard, work| shard.open_task(work, run.1, Seq(seq), role, Dedupe::default(), &spec, Ok(())))
+            .on(0, |shard, work| shard.open_task(work, run.1, Seq(seq), role, Dedupe::default(), &spec, false, Ok(())))
             .unwrap();
     };
     ask(&mut world, run, 1);
     world.on(0, |shard, work| shard.open_step(work, run.1, Seq(2), "s", StepMode::default())).unwrap();
     ask(&mut world, run, 3);
     world.rests(run);
-    world.mail.clear();
+    world.to_scheduler.clear();
     let first = world.shards[0].view(run.1).no;
     let next = reset(&mut world, "a", before(Border::Step("s"))).unwrap();
-    let said: Vec<_> = world.mail.drain(..).map(|message| message.body).collect();
+    let said: Vec<_> = world.to_scheduler.drain(..).map(|message| message.body).collect();
     assert_eq!(said.len(), 1);
     let (shard, seq) = (ShardId(0), Seq(3));
     assert_eq!(*said[0], Body::CancelOrder { caller: Caller { shard, run: first, seq } }, "the one behind it");
@@ -416,7 +415,7 @@ fn tasks_before_the_place_are_adopted_by_a_reset_and_asked_for_anew_by_a_fork() 
     let message =
         Message { from: ShardId::SCHEDULER, to: shard, number: 1, lsn: Lsn::NONE, body: std::sync::Arc::new(end) };
     let forked = fork(&mut world, "a", "b", before(Border::Operation(2))).unwrap();
-    let said: Vec<_> = world.mail.drain(..).map(|message| message.body).collect();
+    let said: Vec<_> = world.to_scheduler.drain(..).map(|message| message.body).collect();
     let fork_no = world.shards[0].view(forked.1).no;
     assert!(matches!(&*said[0], Body::Order { caller, .. } if *caller == Caller { shard, run: fork_no, seq: Seq(1) }));
     assert!(world.receive(&message));
@@ -559,4 +558,36 @@ fn entries_that_nobody_wrote_are_refused() {
         damaged[at] ^= 1;
         let _ = restored(&damaged, next);
     }
+}
+
+#[test]
+fn a_reset_goes_on_in_the_slot_of_an_enqueued_run_and_has_its_time_and_a_fork_has_none() {
+    let mut world = World::new(1);
+    let run = world.enqueue("a", Some(1_000));
+    world.advance(100);
+    world.say(0, Body::Activate { run: RunNo(1) });
+    world.load(run);
+    assert_eq!(world.next(run), Some((DeliveryKind::Start, 0)));
+    world.step(run, "one").unwrap();
+    world.rests(run);
+    assert!(world.complete(run, 1, 1, "1"));
+    world.advance(10);
+    let forked = fork(&mut world, "a", "b", before(Border::Operation(1))).unwrap();
+    let next = reset(&mut world, "a", before(Border::Operation(1))).unwrap();
+    for _ in 0..2 {
+        for of in [next, forked] {
+            let of = if of == next { world.find("a") } else { world.find("b") };
+            replay(&mut world, of);
+            assert_eq!(world.shards[0].turn_ms(of.1), T0 + 100, "the first turn has the time that it had");
+        }
+        world.reopen(true);
+    }
+    assert_eq!(world.to_scheduler.len(), 1, "it is not over");
+    world.terminate("b").unwrap();
+    assert_eq!(world.to_scheduler.len(), 1, "nobody has let it in");
+    world.advance(1_000);
+    assert_eq!(world.status(world.find("a")), Some(Status::TimedOut), "as much time as it had, from the reset on");
+    let over = &world.to_scheduler.last().expect("the slot is free").body;
+    let caller = Caller { shard: ShardId(0), run: RunNo(1), seq: Seq(0) };
+    assert_eq!(**over, Body::RunOver { caller, outcome: Outcome::Dead });
 }

@@ -12,9 +12,17 @@ struct Kept {
     id: String,
     kind: String,
     created_ms: i64,
+    order_ms: i64,
     is_ended: bool,
     body: Vec<u8>,
     chunks: Vec<Vec<u8>>,
+}
+
+impl Kept {
+    fn name(&self, no: RunNo) -> SavedName<'_> {
+        let Kept { id, kind, created_ms, order_ms, .. } = self;
+        SavedName { no, id, kind, created_ms: *created_ms, order_ms: *order_ms }
+    }
 }
 
 /// What stands for the store: the last checkpoint that was committed.
@@ -46,7 +54,7 @@ fn finish(world: &mut World, shelf: &mut Shelf, begun: Begun, forgets: bool) {
         let mut ended = Vec::new();
         for run in begun.changed[index].iter().copied() {
             let Some(saved) = shard.save_run(run, begun.position) else { continue };
-            let kept = shelf.runs.entry((id, saved.no)).or_default();
+            let kept = shelf.runs.entry((id, saved.name.no)).or_default();
             assert_eq!(kept.chunks.len() as u32, saved.chunks);
             match saved.records {
                 SavedRecords::None => {}
@@ -54,9 +62,10 @@ fn finish(world: &mut World, shelf: &mut Shelf, begun: Begun, forgets: bool) {
                 SavedRecords::All(bytes) => kept.chunks = vec![bytes.to_vec()],
             }
             *kept = Kept {
-                id: saved.id.into(),
-                kind: saved.kind.into(),
-                created_ms: saved.created_ms,
+                id: saved.name.id.into(),
+                kind: saved.name.kind.into(),
+                created_ms: saved.name.created_ms,
+                order_ms: saved.name.order_ms,
                 is_ended: saved.end.is_some(),
                 body: saved.body.clone(),
                 chunks: std::mem::take(&mut kept.chunks),
@@ -80,7 +89,7 @@ fn recall(shelf: &Shelf, shard: &mut Shard, id: ShardId, no: RunNo) {
         && let Some(kept) = shelf.runs.get(&(id, no)).filter(|kept| kept.is_ended)
     {
         let ended = EndedRun::decode(&kept.body).unwrap();
-        shard.recall(no, &kept.id, &kept.kind, kept.created_ms, &ended, &kept.chunks.concat());
+        shard.recall(kept.name(no), ended, &kept.chunks.concat());
     }
 }
 
@@ -92,7 +101,7 @@ fn restored(world: &World, shelf: &Shelf) -> Vec<Shard> {
         let id = ShardId(index as u16);
         for ((of, no), kept) in &shelf.runs {
             if *of == id && !kept.is_ended {
-                shard.restore_run(*no, kept.chunks.len() as u32, &kept.body, &kept.chunks.concat()).unwrap();
+                shard.restore_run(kept.name(*no), kept.chunks.len() as u32, &kept.body, &kept.chunks.concat()).unwrap();
             }
         }
         if let Some(state) = shelf.states.get(&id) {

@@ -111,7 +111,9 @@ fn a_start_and_its_signal_are_one_record() {
     let signal = NewSignal { name: "x", payload: b"1", dedupe: Some("k") };
     let start = |world: &mut World, input: &str, conflict| {
         let (new, reuse) = (new_run("a", input), IdReuse::Allow);
-        world.on(0, |shard, work| shard.start_signalled(work, StartCommand { new, reuse, conflict }, signal))
+        world.on(0, |shard, work| {
+            shard.start_signalled(work, StartCommand { new, attributes: b"", reuse, conflict }, signal)
+        })
     };
     let started = start(&mut world, "in", IdConflict::UseExisting).unwrap();
     assert_eq!((world.log.len(), started.is_existing), (1, false));

@@ -16,16 +16,18 @@ pub(super) fn image(shard: &Shard) -> String {
             // pause of the run itself is by the records alone.
             let is_cancelled = shard.history(run).any(|entry| matches!(entry.record, Record::Cancel { .. }));
             let is_paused = if is_cancelled { shard.is_held(run) } else { view.marks.is_paused };
-            let view = RunView { marks: Marks { is_stuck: false, is_paused }, ..view };
+            let view = RunView { marks: Marks { is_stuck: false, is_paused, ..view.marks }, ..view };
             let history: Vec<String> = shard.history(run).map(|entry| format!("{entry:?}")).collect();
             let target = shard.run(run);
             let next = target.end().and_then(|end| end.continued);
             // How many signals nobody has taken is not here: live code takes one without a record, and after a restart it is
             // counted as taken once its code is here again.
-            let open =
-                target.open().map(|open| (open.is_held, &open.patches, &open.dedupe, &open.watchers, &open.orders));
+            let open = target.open().map(|open| {
+                let ticket = (&open.ticket, open.is_queued);
+                (open.is_held, &open.patches, &open.dedupe, &open.watchers, &open.orders, ticket)
+            });
             let (outcome, updates) = (shard.outcome(run), &target.updates);
-            format!("{view:?} {outcome:?} {history:?} {next:?} {open:?} {updates:?}")
+            format!("{view:?} {outcome:?} {history:?} {next:?} {open:?} {updates:?} {:?}", target.deadline_ms)
         })
         .collect();
     // Where a run is in memory is nobody's business.
@@ -33,7 +35,7 @@ pub(super) fn image(shard: &Shard) -> String {
     let outbox: Vec<Message> = shard.unacknowledged().collect();
     let applied: Vec<u64> =
         (0..8).map(ShardId).chain([ShardId::SCHEDULER]).map(|from| shard.applied_from(from)).collect();
-    format!("{runs:?} {ids:?} {outbox:?} {applied:?} {:?} {}", shard.last(), shard.open_count())
+    format!("{runs:?} {ids:?} {outbox:?} {applied:?} {:?} {} {:?}", shard.last(), shard.open_count(), shard.index)
 }
 
 /// A script over all verbs: each number is one thing that is done.
@@ -44,7 +46,7 @@ pub(super) fn play(world: &mut World, script: &[(u8, u8)]) {
         let other = ids[usize::from(argument / 5 % 5)];
         let known = world.shards[world.home(id)].find(Target { id, run: None }).ok();
         let run = known.map(|run| R(world.home(id), run));
-        match (what % 26, run) {
+        match (what % 29, run) {
             (0, _) => {
                 let policies = (IdReuse::from_code(argument % 3), IdConflict::from_code(argument % 4));
                 let (Some(reuse), Some(conflict)) = policies else { continue };
@@ -54,12 +56,23 @@ pub(super) fn play(world: &mut World, script: &[(u8, u8)]) {
             (2, Some(_)) => drop(world.cancel(id)),
             (3, Some(_)) => drop(world.terminate(id)),
             (4, Some(_)) => drop(world.resume(id)),
+            (26, _) => drop(world.enqueue(id, argument.checked_sub(60).map(i64::from))),
+            (27, Some(run)) => {
+                let no = world.shards[run.0].view(run.1).no;
+                let body = match argument % 3 {
+                    0 => Body::Admitted { run: no },
+                    1 => Body::Activate { run: no },
+                    _ => Body::NeverLetIn { run: no, status: Status::Expired, payload: Box::default() },
+                };
+                world.say(run.0, body);
+            }
             (5, _) => world.advance(i64::from(*argument)),
             (21, _) => {
                 let policies = (IdReuse::from_code(argument % 3), IdConflict::from_code(argument % 4));
                 let (Some(reuse), Some(conflict)) = policies else { continue };
                 let signal = NewSignal { name: other, payload: b"s", dedupe: Some(other) };
-                let command = StartCommand { new: new_run(id, other), reuse, conflict };
+                let attributes = if argument % 2 == 0 { &super::search::number(other, 7.0)[..] } else { b"" };
+                let command = StartCommand { new: new_run(id, other), attributes, reuse, conflict };
                 let _ = world.on(world.home(id), |shard, work| shard.start_signalled(work, command, signal));
             }
             (_, None) => {}
@@ -80,6 +93,7 @@ pub(super) fn play(world: &mut World, script: &[(u8, u8)]) {
                 let border = super::branching::before(Border::Operation(u32::from(argument % 4) + 1));
                 let _ = super::branching::fork(world, id, other, border);
             }
+            (28, Some(run)) => drop(world.attributes(run, &super::search::number(other, f64::from(argument % 3)))),
             (23, Some(run)) => world.task_ended(run, u32::from(argument % 8) + 1),
             (6, Some(run)) if world.shards[run.0].explain(run.1) == Explanation::Absent => {
                 world.load(run);

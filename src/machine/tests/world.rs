@@ -18,6 +18,8 @@ pub(super) struct World {
     /// What the shards asked for and no `take_*` has fetched.
     pub(super) effects: Vec<(usize, Effect)>,
     pub(super) mail: VecDeque<Message>,
+    /// What shards said to the scheduler.
+    pub(super) to_scheduler: Vec<Message>,
     /// Messages stay in `mail`.
     pub(super) is_mail_held: bool,
     /// Leases of the attempts that `take_attempts` has returned, in order.
@@ -71,6 +73,7 @@ impl World {
             now_ms: T0,
             effects: Vec::new(),
             mail: VecDeque::new(),
+            to_scheduler: Vec::new(),
             is_mail_held: false,
             leases: Vec::new(),
             seqs: BTreeMap::new(),
@@ -89,8 +92,7 @@ impl World {
         let result = work(&mut self.shards[shard], &mut context);
         for effect in effects {
             match effect {
-                // There is no scheduler here: what it is told stays in the outbox, unless somebody looks at the mail.
-                Effect::Post(message) if message.to == ShardId::SCHEDULER && !self.is_mail_held => {}
+                Effect::Post(message) if message.to == ShardId::SCHEDULER => self.to_scheduler.push(message),
                 Effect::Post(message) => self.mail.push_back(message),
                 other => self.effects.push((shard, other)),
             }
@@ -111,6 +113,37 @@ impl World {
         self.on(usize::from(message.to.0), |shard, work| shard.handle_message(work, message))
     }
 
+    /// Makes a run that waits until it is let in.
+    pub(super) fn enqueue(&mut self, id: &str, timeout_ms: Option<i64>) -> R {
+        self.enqueue_as(id, b"order", timeout_ms)
+    }
+
+    /// The same, with what the scheduler is to read.
+    pub(super) fn enqueue_as(&mut self, id: &str, order: &[u8], timeout_ms: Option<i64>) -> R {
+        let command = StartCommand {
+            new: new_run(id, "in"),
+            attributes: b"",
+            reuse: IdReuse::Allow,
+            conflict: IdConflict::UseExisting,
+        };
+        let home = self.home(id);
+        let enqueued = Enqueued { order, timeout_ms };
+        R(home, self.on(home, |shard, work| shard.enqueue(work, command, enqueued)).unwrap().run)
+    }
+
+    /// The scheduler says something to a shard.
+    pub(super) fn say(&mut self, shard: usize, body: Body) {
+        let number = self.shards[shard].applied_from(ShardId::SCHEDULER) + 1;
+        let (from, to, lsn) = (ShardId::SCHEDULER, ShardId(shard as u16), Lsn::NONE);
+        assert!(self.receive(&Message { from, to, number, lsn, body: body.into() }));
+    }
+
+    /// What a run ended with.
+    pub(super) fn payload_of_end(&self, run: R) -> String {
+        let end = self.shards[run.0].outcome(run.1).expect("it has ended");
+        String::from_utf8_lossy(end.1).into_owned()
+    }
+
     pub(super) fn home(&self, id: &str) -> usize {
         usize::from(shard_of(id, self.shards.len() as u16).0)
     }
@@ -122,7 +155,8 @@ impl World {
         conflict: IdConflict,
     ) -> Result<(R, bool), Refusal> {
         let home = self.home(new.id);
-        let started = self.on(home, |shard, work| shard.start(work, StartCommand { new, reuse, conflict }))?;
+        let started =
+            self.on(home, |shard, work| shard.start(work, StartCommand { new, attributes: b"", reuse, conflict }))?;
         Ok((R(home, started.run), started.is_existing))
     }
 
@@ -201,10 +235,15 @@ impl World {
         self.on(run.0, |shard, work| shard.open_send(work, run.1, seq, id, None, what))
     }
 
+    pub(super) fn attributes(&mut self, run: R, set: &[u8]) -> Result<(), Halt> {
+        let seq = self.seq(run);
+        self.on(run.0, |shard, work| shard.set_attributes(work, run.1, seq, set))
+    }
+
     pub(super) fn task(&mut self, run: R, kind: &str, role: TaskRole) -> Result<(), Halt> {
         let seq = self.seq(run);
         let spec = TaskSpec::new("queue", kind, b"in");
-        self.on(run.0, |shard, work| shard.open_task(work, run.1, seq, role, Dedupe::default(), &spec, Ok(())))
+        self.on(run.0, |shard, work| shard.open_task(work, run.1, seq, role, Dedupe::default(), &spec, false, Ok(())))
     }
 
     /// The scheduler says that what a run asked for as an operation has ended.
@@ -345,8 +384,8 @@ impl World {
             self.effects.extend(effects.into_iter().map(|effect| (index, effect)));
         }
         let waiting: Vec<Message> = self.shards.iter().flat_map(Shard::unacknowledged).collect();
-        for message in waiting {
-            self.receive(&message);
+        for message in waiting.iter().filter(|message| message.to != ShardId::SCHEDULER) {
+            self.receive(message);
         }
     }
 

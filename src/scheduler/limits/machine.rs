@@ -22,6 +22,17 @@ pub struct LimitIx(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClaimIx(u32);
 
+/// A claim among those that wait with it: who came first goes first, wherever in the table it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    serial: u64,
+    ix: ClaimIx,
+}
+
+impl Turn {
+    const FIRST: Turn = Turn { serial: 0, ix: ClaimIx(0) };
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct BucketIx(u32);
 
@@ -91,6 +102,8 @@ pub struct Claim {
     group: Group,
     /// Smaller goes first.
     rank: i64,
+    /// The how manieth claim it is.
+    serial: u64,
     wants: Box<[(BucketIx, u32)]>,
     state: State,
     /// Others that took what it waits for, before it last parked.
@@ -115,6 +128,12 @@ enum State {
     Held,
 }
 
+impl Claim {
+    fn turn(&self, ix: ClaimIx) -> Turn {
+        Turn { serial: self.serial, ix }
+    }
+}
+
 #[derive(Debug)]
 struct Limit {
     name: Box<str>,
@@ -132,9 +151,9 @@ struct Bucket {
     units: Units,
     /// How often anybody took from it.
     takes: i64,
-    waiters: BTreeSet<(Group, i64, ClaimIx)>,
+    waiters: BTreeSet<(Group, i64, Turn)>,
     /// Waiters that are not protected, by how long they have been passed by.
-    by_age: BTreeSet<(i64, ClaimIx)>,
+    by_age: BTreeSet<(i64, Turn)>,
     /// Nobody is protected before so many takes.
     rests_until: i64,
     /// Claims with a part here that nobody passes, oldest protection first.
@@ -154,6 +173,8 @@ pub struct Limits {
     buckets: Vec<Option<Bucket>>,
     free_buckets: Vec<BucketIx>,
     claims: Vec<Option<Claim>>,
+    /// Claims that were made.
+    serials: u64,
     free_claims: Vec<ClaimIx>,
     woken: VecDeque<ClaimIx>,
     refills: BTreeSet<(i64, BucketIx)>,
@@ -226,7 +247,9 @@ impl Limits {
             }
         }
         let wants = parts.into_boxed_slice();
-        let claim = Claim { owner, group, rank, wants, state: State::Idle, bypasses: 0, stamp: None };
+        self.serials += 1;
+        let serial = self.serials;
+        let claim = Claim { owner, group, rank, serial, wants, state: State::Idle, bypasses: 0, stamp: None };
         match self.free_claims.pop() {
             Some(ix) => {
                 self.claims[ix.0 as usize] = Some(claim);
@@ -284,6 +307,19 @@ impl Limits {
         true
     }
 
+    /// Takes a whole idle claim again that was held before a restart, whatever is there now. Rates keep what they have.
+    pub fn hold(&mut self, ix: ClaimIx) {
+        debug_assert_eq!(self.of(ix).state, State::Idle, "it is held again before anybody else comes");
+        for part in 0..self.of(ix).wants.len() {
+            let (bucket, amount) = self.of(ix).wants[part];
+            let spec = self.spec(bucket);
+            if let LimitSpec::Concurrency(_) = spec {
+                self.bucket_mut(bucket).units.take(spec, amount);
+            }
+        }
+        self.of_mut(ix).state = State::Held;
+    }
+
     /// Gives back what an attempt held. The claim stays, for another attempt.
     pub fn release(&mut self, ix: ClaimIx, now_ms: i64) {
         debug_assert_eq!(self.of(ix).state, State::Held, "only what is held is given back");
@@ -299,7 +335,7 @@ impl Limits {
     /// Takes a claim out of whatever it waits in, and leaves it idle.
     pub fn withdraw(&mut self, ix: ClaimIx, now_ms: i64) {
         let claim = self.of(ix);
-        let (group, rank, state) = (claim.group, claim.rank, claim.state);
+        let (group, rank, state, turn) = (claim.group, claim.rank, claim.state, claim.turn(ix));
         let was_protected = claim.stamp.is_some();
         self.of_mut(ix).state = State::Idle;
         self.of_mut(ix).bypasses = 0;
@@ -309,8 +345,8 @@ impl Limits {
         match state {
             State::Parked { at, since } => {
                 let bucket = self.bucket_mut(at);
-                bucket.waiters.remove(&(group, rank, ix));
-                bucket.by_age.remove(&(since, ix));
+                bucket.waiters.remove(&(group, rank, turn));
+                bucket.by_age.remove(&(since, turn));
             }
             State::Woken { at, .. } => {
                 self.bucket_mut(at).woken.retain(|(_, woken)| *woken != ix);
@@ -340,11 +376,11 @@ impl Limits {
     /// Changes who goes first.
     pub fn set_rank(&mut self, ix: ClaimIx, rank: i64) {
         let claim = self.of_mut(ix);
-        let (group, from) = (claim.group, std::mem::replace(&mut claim.rank, rank));
+        let (group, from, turn) = (claim.group, std::mem::replace(&mut claim.rank, rank), claim.turn(ix));
         if let State::Parked { at, .. } = claim.state {
             let bucket = self.bucket_mut(at);
-            bucket.waiters.remove(&(group, from, ix));
-            bucket.waiters.insert((group, rank, ix));
+            bucket.waiters.remove(&(group, from, turn));
+            bucket.waiters.insert((group, rank, turn));
         }
     }
 

@@ -1,8 +1,8 @@
 //! Shares of tenants.
 
-use super::world::{World, classed, queue, spec};
-use crate::record::{Class, TaskNo, TaskSpec};
-use crate::scheduler::QueueConfig;
+use super::world::{World, classed, config, queue, spec};
+use crate::record::{Class, Condition, Edge, LimitSpec, LimitUse, Outcome, Parent, TaskNo, TaskSpec};
+use crate::scheduler::{Failure, QueueConfig, Status};
 use std::collections::BTreeMap;
 
 fn fair(weights: &[(&str, u32)]) -> QueueConfig {
@@ -93,4 +93,45 @@ fn nobody_pays_after_a_restart_for_what_it_had_before() {
     let order = world.run_all();
     let told = tenants(&world, &order[1..21]);
     assert!(told == "bi".repeat(10) || told == "ib".repeat(10), "{told}");
+}
+
+#[test]
+fn a_task_that_could_never_run_costs_its_tenant_nothing() {
+    let mut world = World::of(fair(&[]));
+    let parent = world.submit(&spec());
+    world.fail(parent, Failure::Permanent);
+    world.submit(&spec());
+    for _ in 0..5 {
+        let edge = Edge { parent: Parent::Number(parent), condition: Condition::Success };
+        let task = world.submit(&TaskSpec { after: vec![edge], ..of("a") });
+        assert_eq!(world.outcome(task), Outcome::Skipped);
+    }
+    for _ in 0..4 {
+        world.submit(&of("a"));
+        world.submit(&of("b"));
+    }
+    let order = world.run_all();
+    assert_eq!(tenants(&world, &order[1..9]), "ab".repeat(4));
+}
+
+#[test]
+fn a_task_that_changes_its_class_while_it_waits_for_a_limit_has_a_share_of_the_new_one() {
+    let mut config = config(QueueConfig { concurrency: 2, ..fair(&[]) });
+    config.limits.insert("c".into(), LimitSpec::Concurrency(1));
+    let mut world = World::new(config);
+    for _ in 0..5 {
+        let task = world.submit(&TaskSpec { class: Class::Low, ..of("a") });
+        world.complete(task);
+    }
+    let limits = vec![LimitUse { name: "c", key: None, amount: 1 }];
+    let holder = world.submit(&TaskSpec { limits: limits.clone(), ..spec() });
+    let task = world.submit(&TaskSpec { limits, class: Class::Low, ..of("a") });
+    world.submit(&spec());
+    assert!(world.engine.handle_reprioritize(0, task, Class::Normal));
+    world.drain();
+    for _ in 0..3 {
+        world.submit(&of("b"));
+    }
+    world.complete(holder);
+    assert_eq!(world.status(task), Status::Running);
 }

@@ -55,6 +55,7 @@ impl World {
 fn short(answer: &OrderAnswer) -> String {
     match answer {
         OrderAnswer::Exists(answer) => format!("{answer:?}"),
+        OrderAnswer::MayStart => "MayStart".into(),
         OrderAnswer::Ended(end) => format!("{:?} after {}", end.outcome, end.attempts),
         OrderAnswer::Refused(why) => String::from_utf8_lossy(why).split('\n').next().unwrap_or_default().to_owned(),
     }

@@ -139,6 +139,7 @@ impl Host {
             input: b"",
             reuse: IdReuse::Allow,
             conflict: IdConflict::Fail,
+            attributes: b"",
             timeout_ms: None,
             actor: None,
             result_token: Some(result),

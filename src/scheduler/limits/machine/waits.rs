@@ -1,6 +1,6 @@
 //! Who waits where, who is woken when units come back, who is protected, and when time brings units.
 
-use super::{BYPASSES_MAX, BucketIx, ClaimIx, Group, Limits, State};
+use super::{BYPASSES_MAX, BucketIx, ClaimIx, Group, Limits, State, Turn};
 use crate::record::LimitSpec;
 use crate::scheduler::limits::bucket::capacity;
 
@@ -28,12 +28,12 @@ impl Limits {
 
     pub(super) fn park(&mut self, ix: ClaimIx, at: BucketIx, now_ms: i64) {
         let claim = self.of(ix);
-        let (group, rank, bypasses) = (claim.group, claim.rank, claim.bypasses);
+        let (group, rank, bypasses, turn) = (claim.group, claim.rank, claim.bypasses, claim.turn(ix));
         let bucket = self.bucket_mut(at);
         let since = bucket.takes - bypasses;
-        bucket.waiters.insert((group, rank, ix));
+        bucket.waiters.insert((group, rank, turn));
         if self.of(ix).stamp.is_none() {
-            self.bucket_mut(at).by_age.insert((since, ix));
+            self.bucket_mut(at).by_age.insert((since, turn));
         }
         self.of_mut(ix).state = State::Parked { at, since };
         self.protect_oldest(at);
@@ -44,7 +44,8 @@ impl Limits {
     /// took as often: most of a limit goes by rank, and a part of it by age.
     pub(super) fn protect_oldest(&mut self, at: BucketIx) {
         let capacity = capacity(self.spec(at));
-        while let Some((since, ix)) = self.bucket(at).by_age.first().copied() {
+        while let Some((since, turn)) = self.bucket(at).by_age.first().copied() {
+            let ix = turn.ix;
             let bucket = self.bucket(at);
             let takes = bucket.takes;
             if !bucket.protected.is_empty() || takes < bucket.rests_until || takes - since < BYPASSES_MAX {
@@ -52,13 +53,13 @@ impl Limits {
             }
             let claim = self.of(ix);
             let fits = claim.wants.iter().all(|part| part.0 != at || part.1 <= capacity);
-            self.bucket_mut(at).by_age.remove(&(since, ix));
+            self.bucket_mut(at).by_age.remove(&(since, turn));
             if fits && !self.suspended.contains(&self.of(ix).group) {
                 self.protect(ix);
                 return;
             }
             // It could not have used what passed it by.
-            self.bucket_mut(at).by_age.insert((takes, ix));
+            self.bucket_mut(at).by_age.insert((takes, turn));
             self.of_mut(ix).state = State::Parked { at, since: takes };
         }
     }
@@ -84,9 +85,10 @@ impl Limits {
             bucket.rests_until = bucket.takes + BYPASSES_MAX;
         }
         if let State::Parked { at, .. } = self.of(ix).state {
+            let turn = self.of(ix).turn(ix);
             let bucket = self.bucket_mut(at);
             let since = bucket.takes;
-            bucket.by_age.insert((since, ix));
+            bucket.by_age.insert((since, turn));
             self.of_mut(ix).state = State::Parked { at, since };
         }
     }
@@ -118,9 +120,9 @@ impl Limits {
         let waiters = &self.bucket(at).waiters;
         std::iter::successors(waiters.first(), |waiter| {
             let next = waiter.0.0.checked_add(1)?;
-            waiters.range((Group(next), i64::MIN, ClaimIx(0))..).next()
+            waiters.range((Group(next), i64::MIN, Turn::FIRST)..).next()
         })
-        .map(|waiter| waiter.2)
+        .map(|waiter| waiter.2.ix)
     }
 
     pub(super) fn amount(&self, ix: ClaimIx, at: BucketIx) -> Option<u32> {
@@ -145,17 +147,17 @@ impl Limits {
                     && fits(*ix)
             }),
             None => {
-                let of_group = bucket.waiters.range((group, i64::MIN, ClaimIx(0))..);
-                of_group.take_while(|waiter| waiter.0 == group).map(|waiter| waiter.2).find(|ix| fits(*ix))
+                let of_group = bucket.waiters.range((group, i64::MIN, Turn::FIRST)..);
+                of_group.take_while(|waiter| waiter.0 == group).map(|waiter| waiter.2.ix).find(|ix| fits(*ix))
             }
         };
         if let Some(ix) = chosen {
             let State::Parked { since, .. } = self.of(ix).state else { unreachable!("only waiters are woken") };
-            let rank = self.of(ix).rank;
+            let (rank, turn) = (self.of(ix).rank, self.of(ix).turn(ix));
             self.of_mut(ix).state = State::Woken { at, since };
             let bucket = self.bucket_mut(at);
-            bucket.waiters.remove(&(group, rank, ix));
-            bucket.by_age.remove(&(since, ix));
+            bucket.waiters.remove(&(group, rank, turn));
+            bucket.by_age.remove(&(since, turn));
             bucket.woken.push((group, ix));
             self.woken.push_back(ix);
         }
