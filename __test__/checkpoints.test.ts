@@ -1,7 +1,9 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { open, workflow } from 'fusee';
+import { open, signal, workflow } from 'fusee';
+import { check } from 'fusee/testing';
 import { quietLogger, rejection } from './support/engines';
 import { runScript } from './support/scripts';
 
@@ -24,6 +26,17 @@ const logBytes = (): number =>
   readdirSync(data)
     .filter((name) => name.endsWith('.log'))
     .reduce((sum, name) => sum + statSync(join(data, name)).size, 0);
+
+/** The files of the directory, each by a hash. */
+const contents = (): Record<string, string> => {
+  const hash = (name: string): string => createHash('sha1').update(readFileSync(join(data, name))).digest('hex');
+  return Object.fromEntries(readdirSync(data).map((name) => [name, name === 'lock' ? '' : hash(name)]));
+};
+
+/** The workflows of both processes, as a third one sees them. */
+const go = signal<string>('go');
+const w = workflow('w', async (ctx, text: string) => [text.length, await ctx.step('s', () => text[0])]);
+const waits = workflow('waits', async (ctx, text: string) => text + (await ctx.waitFor(go)));
 
 /** What both processes share: a workflow whose inputs are large, and how many bytes the log has. */
 const common = (): string => `
@@ -51,6 +64,12 @@ test('LAW-1 LAW-12: the log stays bounded, and a killed process has every result
   }`);
   expect(first).toMatchObject({ signal: 'SIGKILL', err: '' });
   expect(logBytes()).toBeLessThanOrEqual(3 * SEGMENT);
+
+  // A look reads the store and the killed log, and leaves both as they are.
+  const before = contents();
+  expect(before).toHaveProperty('runs');
+  expect(await check({ workflows: [w, waits], dir: data, ended: true })).toMatchObject({ failures: [] });
+  expect(contents()).toEqual(before);
 
   const second = await runScript(`{${common()}
     const results = [];
