@@ -29,7 +29,10 @@ const logBytes = (): number =>
 
 /** The files of the directory, each by a hash. */
 const contents = (): Record<string, string> => {
-  const hash = (name: string): string => createHash('sha1').update(readFileSync(join(data, name))).digest('hex');
+  const hash = (name: string): string =>
+    createHash('sha1')
+      .update(readFileSync(join(data, name)))
+      .digest('hex');
   return Object.fromEntries(readdirSync(data).map((name) => [name, name === 'lock' ? '' : hash(name)]));
 };
 
