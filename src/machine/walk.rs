@@ -57,7 +57,7 @@ impl Shard {
     /// was recorded before is replayed first. `None`: the run has ended meanwhile, or a host has its code already.
     pub fn load(&mut self, run: RunIx) -> Option<bool> {
         let target = self.run_mut(run);
-        if !matches!(target.open()?.code, Code::Absent) || target.open()?.is_held || target.open()?.is_queued() {
+        if !matches!(target.open()?.code, Code::Absent) || target.open()?.is_held || target.open()?.is_queued {
             return None;
         }
         let end = target.journal.end();
