@@ -387,8 +387,8 @@ export interface LimitUsage {
 
 /** A queue. */
 export interface QueueSpec {
-  /** Attempts at the same time. Default 10. */
-  concurrency?: number;
+  /** Attempts at the same time, over all workers; or bounds between which it follows its load. Default 10. */
+  concurrency?: number | { readonly min: number; readonly max: number; readonly scale?: ScaleOptions | Scaler };
   /** Starts per period. Default: none. */
   rateLimit?: { readonly limit: number; readonly period: Duration; readonly burst?: number };
   /** Tasks that may wait, running ones not counted. Default: none. */
@@ -405,6 +405,24 @@ export interface QueueSpec {
   /** Longest silence of an attempt between two `ctx.heartbeat()`; then it has failed. Default: none. */
   heartbeatTimeout?: Duration;
 }
+
+/** How a queue follows its load. */
+export interface ScaleOptions {
+  /** Time between two looks at the load. Default 1 s. */
+  readonly interval?: Duration;
+  /** What waits should be gone in this time. Default 30 s. */
+  readonly drainTime?: Duration;
+  /** Longest wait by priority. Default: none. */
+  readonly slo?: { readonly [P in 'critical' | 'high' | 'normal' | 'low']?: Duration };
+}
+
+/**
+ * Provides slots outside of fusee's own reckoning. It is asked when another number is wanted, and once at the open; until it
+ * answers there are none. It answers the slots that there are, or `undefined`: then {@link QueueControl.reportCapacity} will
+ * say. An answer that comes after a newer one, or after a report, does not count. What it throws is a `warning` with the code
+ * `SCALER`.
+ */
+export type Scaler = (queue: string, desired: number) => number | undefined | PromiseLike<number | undefined>;
 
 // ───────────────────────────── Shared options ─────────────────────────────
 
@@ -1104,8 +1122,13 @@ export interface QueueControl {
   pause(): Promise<void>;
   /** Undoes `pause`. */
   resume(): Promise<void>;
-  /** Changes how many attempts run at the same time; what runs goes on. `0`: none. */
+  /** Changes how many attempts run at the same time; what runs goes on. `0`: none. Not of a queue that follows its load. */
   setConcurrency(concurrency: number): Promise<void>;
+  /**
+   * Says how many slots there are, where a {@link Scaler} provides them. At once, and not kept over a restart.
+   * @throws TypeError if its slots come from its options
+   */
+  reportCapacity(capacity: number): void;
   /** Its figures. */
   stats(): Promise<QueueStats>;
 }
@@ -1588,6 +1611,14 @@ export interface EngineEvents {
   shed: RunEvent<'shed', { reason: string | undefined }>;
   /** The code of a run asks for something else than was recorded, or broke a rule. */
   stuck: RunEvent<'stuck', { error: DeterminismError }>;
+  /** A queue that follows its load wants other slots than before. */
+  scale: {
+    readonly type: 'scale';
+    readonly time: Date;
+    readonly queue: string;
+    readonly from: number;
+    readonly to: number;
+  };
   /**
    * A worker ended although nobody closed it; it is logged as well. Its runs go on in its replacement; attempts that ran
    * there are lost and run again.

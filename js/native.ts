@@ -141,6 +141,8 @@ export interface NativeEngine extends PumpVerbs {
   retryTasks(token: number, filter: string): void;
   pauseQueue(token: number, queue: string, isPaused: number): void;
   resizeQueue(token: number, queue: string, concurrency: number): void;
+  /** Slots that somebody outside provides. At once, and gone with the engine. */
+  reportCapacity(queue: string, slots: number): void;
   queueStats(token: number, queue: string): void;
   limitUsage(token: number, name: string, key: string): void;
   setLimit(token: number, name: string, spec: string): void;

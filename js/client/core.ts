@@ -28,6 +28,7 @@ import { noticeOf } from './notices.js';
 import { askHere, readAnswer, target } from './asking.js';
 import { closed, Requests, type Reader, type Request, type ResultTarget, type Waiting } from './requests.js';
 import { rowsOf, statusName } from './rows.js';
+import { reportTo, Scalers } from './scaling.js';
 import type { WorkerSettings } from '../threads/pool.js';
 
 /** How an engine is opened, read and checked. */
@@ -76,6 +77,7 @@ const TASK_NOTICE = 17;
 /** What a notice about tasks is, where it is no end. */
 const TASK_WARNING = 2;
 const SCHEDULE = 3;
+const SCALE = 4;
 /** Shards of a new directory, if the options do not say. */
 const SHARDS = 8;
 /** Bytes of an encoded value, if the options do not say. */
@@ -91,6 +93,7 @@ export class EngineCore implements PumpOwner {
   /** What runs in place of tasks' functions, in tests. */
   readonly taskMocks = new Map<string, (input: unknown) => unknown>();
   readonly listeners: Listeners;
+  readonly scalers: Scalers;
   /** Told of workers that are blocked, and of those that work again. @returns whether code of a caller goes on by it */
   onBlocked: (worker: number, isBlocked: boolean, text: string) => boolean = () => false;
   /** Called when the pump has nothing to do. */
@@ -113,6 +116,14 @@ export class EngineCore implements PumpOwner {
     this.keepAlive = new KeepAlive(this.primitives, isServer);
     this.requests = new Requests((isAny) => this.updateBusy(isAny), this.native.firstToken());
     this.listeners = new Listeners((name, error) => this.warn('LISTENER', `a listener of '${name}' threw`, error));
+    this.scalers = new Scalers(settings.tasks.scalers, {
+      reportCapacity: (queue, slots) => {
+        reportTo(this.native, queue, slots);
+        this.pump.wake();
+      },
+      warn: (code, message, error) => this.warn(code, message, error),
+      isOpen: () => this.state === 'open' && this.failure === undefined,
+    });
     this.taskBodies = new TaskBodies(this.native, {
       definitions: settings.tasks.definitions,
       mocks: this.taskMocks,
@@ -248,6 +259,7 @@ export class EngineCore implements PumpOwner {
     if (kind === TASK_ABORT) return this.taskBodies.abort(a, b, text);
     if (kind === TASK_NOTICE) {
       if (a === SCHEDULE) return this.scheduleNotice(text);
+      if (a === SCALE) return this.scaleNotice(b === 1, text);
       if (a === TASK_WARNING) this.warn('TASKS', text);
       return a === TASK_WARNING;
     }
@@ -376,6 +388,13 @@ export class EngineCore implements PumpOwner {
     const warning = warningOf(notice);
     if (warning !== undefined) this.warn('SCHEDULE', warning);
     return this.listeners.emit('schedule', { ...notice, time: new Date(this.nowMs()) }) || warning !== undefined;
+  }
+
+  private scaleNotice(isOutside: boolean, text: string): boolean {
+    const [queue, from, to] = text.split('\u001f') as [string, string, string];
+    if (isOutside) this.scalers.ask(queue, Number(to));
+    const event = { type: 'scale', time: new Date(this.nowMs()), queue, from: Number(from), to: Number(to) };
+    return this.listeners.emit('scale', event) || isOutside;
   }
 
   private notice(what: number, text: string): boolean {

@@ -17,6 +17,7 @@ export const EVENT_NAMES = [
   'shed',
   'stuck',
   'schedule',
+  'scale',
   'warning',
   'workerLost',
   'workerBlocked',

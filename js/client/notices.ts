@@ -29,6 +29,7 @@ export function noticeOf(name: EventName, base: object, payload: string): object
     case 'timedOut':
     case 'continuedAsNew':
     case 'schedule':
+    case 'scale':
     case 'warning':
     case 'workerLost':
     case 'workerBlocked':

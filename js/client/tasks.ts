@@ -267,6 +267,17 @@ export class QueueControl {
     await this.#core.request((token) => this.#core.native.resizeQueue(token, this.name, count), String).promise;
   }
 
+  /** Says how many slots somebody outside provides. */
+  reportCapacity(slots: number): void {
+    this.#core.check();
+    if (this.#core.settings.tasks.queues.get(this.name)?.scale?.isOutside !== true) {
+      throw new TypeError(
+        `queue '${this.name}' gets its slots from its option concurrency; give it { min, max, scale: a function } to report them`,
+      );
+    }
+    this.#core.scalers.report(this.name, readCount(slots, 'the capacity', 0));
+  }
+
   async stats(): Promise<object> {
     const text = await this.#core.request((token) => this.#core.native.queueStats(token, this.name), String).promise;
     const [paused, ...numbers] = text.split(FIELD);

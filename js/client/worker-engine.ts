@@ -41,6 +41,7 @@ export class WorkerEngine extends Engine {
         ]),
         queues: join.taskQueues,
         rates: join.taskRates,
+        scalers: new Map(),
         limits: new Set(),
         packed: '',
       },

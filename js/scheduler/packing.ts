@@ -33,10 +33,24 @@ export function packLimit(spec: LimitSpec): string {
     : `r${PART}${spec.limit}${PART}${spec.periodMs}${PART}${spec.burst}`;
 }
 
+/** How a queue follows its load. */
+export interface QueueScale {
+  readonly min: number;
+  readonly max: number;
+  readonly intervalMs: number;
+  readonly drainMs: number;
+  /** Whether a function of the application provides the slots. */
+  readonly isOutside: boolean;
+  /** Longest wait by class, from critical to low. */
+  readonly sloMs: readonly (number | undefined)[];
+}
+
 /** A queue, read. */
 export interface QueueSettings {
   readonly name: string;
+  /** Slots; of a queue that follows its load the most. */
   readonly concurrency: number;
+  readonly scale: QueueScale | undefined;
   readonly maxPending: number | undefined;
   readonly onFull: string;
   readonly retry: RetryPolicy | undefined;
@@ -50,7 +64,12 @@ function packQueue(queue: QueueSettings): string {
   const fair =
     weights === undefined ? '' : ['w', ...weights.map(([tenant, share]) => `${tenant}${PART}${share}`)].join(ENTRY);
   const policy = retry === undefined ? '' : packRetry(retry);
-  return ['q', name, concurrency, maxPending, onFull, policy, heartbeatMs, fair].join(FIELD);
+  const scale = queue.scale === undefined ? '' : packScale(queue.scale);
+  return ['q', name, concurrency, maxPending, onFull, policy, heartbeatMs, fair, scale].join(FIELD);
+}
+
+function packScale({ min, max, intervalMs, drainMs, isOutside, sloMs }: QueueScale): string {
+  return [min, max, intervalMs, drainMs, isOutside ? 1 : 0, ...sloMs.map((ms) => ms ?? '')].join(PART);
 }
 
 /** What a thread runs: definitions, and labels as names with values. */

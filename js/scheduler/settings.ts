@@ -5,6 +5,7 @@ import { toMs } from '../duration.js';
 import { checkText, knownOptions, shown } from '../options.js';
 import { isTask, lengthMs, readRetry, type TaskDefinition } from './definition.js';
 import { packConfig, type LimitSpec, type QueueSettings } from './packing.js';
+import { readScale, type Scaler } from './scaling.js';
 
 /** What an open fixes about tasks. */
 export interface TaskSettings {
@@ -12,6 +13,8 @@ export interface TaskSettings {
   readonly queues: ReadonlyMap<string, QueueSettings>;
   /** Queues whose starts are limited, by the limit that does it. */
   readonly rates: ReadonlyMap<string, string>;
+  /** Who provides the slots of queues that get theirs from outside. */
+  readonly scalers: ReadonlyMap<string, Scaler>;
   /** Names of the limits. */
   readonly limits: ReadonlySet<string>;
   readonly packed: string;
@@ -33,12 +36,13 @@ const ON_FULL = ['wait', 'reject', 'dropOldest', 'dropLowest'];
 export function readTasks(options: GivenTasks, random: () => number): TaskSettings {
   const definitions = readTaskDefinitions(options.tasks ?? [], 'tasks');
   const hasWorkers = options.workers !== undefined;
-  const queues = new Map<string, QueueSettings>([['default', readQueue('default', {})]]);
+  const scalers = new Map<string, Scaler>();
+  const queues = new Map<string, QueueSettings>([['default', readQueue('default', {}, scalers)]]);
   const limits = new Map<string, LimitSpec>();
   const rates = new Map<string, string>();
   for (const [name, spec] of entriesOf(options.limits, 'limits')) limits.set(name, readLimit(name, spec));
   for (const [name, spec] of entriesOf(options.queues, 'queues')) {
-    const queue = readQueue(name, spec);
+    const queue = readQueue(name, spec, scalers);
     if (hasWorkers && queue.retry?.shouldRetry !== undefined) {
       throw new TypeError(
         `retry.shouldRetry of queue '${name}' cannot be given to workers, since it is a function: give it to task()`,
@@ -64,6 +68,7 @@ export function readTasks(options: GivenTasks, random: () => number): TaskSettin
     definitions,
     queues,
     rates,
+    scalers,
     limits: settings.limits,
     packed: packConfig(seed, kinds, queues.values(), limits),
   };
@@ -109,7 +114,8 @@ function entriesOf(value: unknown, what: string): [string, unknown][] {
   return entries;
 }
 
-function readQueue(name: string, given: unknown): QueueSettings {
+/** @param scalers gets the function that provides the queue's slots, if there is one */
+function readQueue(name: string, given: unknown, scalers: Map<string, Scaler>): QueueSettings {
   knownOptions(given, QUEUE_OPTIONS, `queue '${name}'`);
   const {
     concurrency = 10,
@@ -124,9 +130,13 @@ function readQueue(name: string, given: unknown): QueueSettings {
   if (typeof onFull !== 'string' || !ON_FULL.includes(onFull)) {
     throw new RangeError(`onFull of queue '${name}' must be one of ${ON_FULL.join(', ')}, not ${shown(onFull)}`);
   }
+  const bounds = typeof concurrency === 'object' && concurrency !== null ? concurrency : undefined;
+  const { scaler, ...scale } = bounds === undefined ? {} : readScale(bounds, name, readCount);
+  if (scaler !== undefined) scalers.set(name, scaler);
   return {
     name,
-    concurrency: readCount(concurrency, `concurrency of queue '${name}'`, 0),
+    concurrency: 'max' in scale ? scale.max : readCount(concurrency, `concurrency of queue '${name}'`, 0),
+    scale: 'max' in scale ? scale : undefined,
     maxPending: maxPending === undefined ? undefined : readCount(maxPending, `maxPending of queue '${name}'`, 1),
     onFull,
     retry: readRetry(retry),

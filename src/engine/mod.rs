@@ -59,5 +59,6 @@ pub use crate::record::{
 };
 pub use crate::runtime::{Accepted, CheckpointOptions, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{
-    Bounds, Config as TaskConfig, Dedupe, DedupeMode, DedupeScope, Lease, Member, OnFull, QueueConfig, UnknownKey,
+    Bounds, Config as TaskConfig, Dedupe, DedupeMode, DedupeScope, Lease, Member, OnFull, QueueConfig, ScaleConfig,
+    UnknownKey,
 };

@@ -268,6 +268,13 @@ impl ForeignEngine {
         self.of_queue(token, |cell, now_ms| cell.engine.handle_concurrency(now_ms, queue, concurrency))
     }
 
+    /// Says how many slots somebody outside provides for a queue that asks for them. At once, and gone with the engine.
+    pub fn report_capacity(&mut self, queue: &str, slots: u32) -> Result<(), EngineError> {
+        self.check_open()?;
+        let said = self.group.with_tasks(|cell, work| cell.engine.handle_workers(work.now_ms, queue, &[], slots));
+        said.map_err(|refusal| EngineError::new(ErrorCode::BadInput, refusal.to_string()))
+    }
+
     /// Defines or resizes a limit; `token` is acknowledged once that is durable.
     pub fn set_limit(&mut self, token: Token, name: &str, spec: LimitSpec) -> Result<(), EngineError> {
         self.of_queue(token, |cell, now_ms| cell.engine.handle_limit(now_ms, name, spec))

@@ -7,8 +7,8 @@ use super::fault::Fault;
 use super::schedules::declared;
 use crate::engine::{
     Bounds, Class, Condition, DeclaredSchedules, Dedupe, DedupeMode, DedupeScope, Edge, FIELD, Lease, LimitSpec,
-    LimitUse, Member, OnFull, OnMiss, Parent, QueueConfig, ROW, Reserve, RetryPolicy, TaskConfig, TaskFilter, TaskNo,
-    TaskOutcome, TaskSpec, UnknownKey,
+    LimitUse, Member, OnFull, OnMiss, Parent, QueueConfig, ROW, Reserve, RetryPolicy, ScaleConfig, TaskConfig,
+    TaskFilter, TaskNo, TaskOutcome, TaskSpec, UnknownKey,
 };
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -199,8 +199,13 @@ fn queue<'a>(fields: &mut impl Iterator<Item = &'a str>) -> Result<(&'a str, Que
                 .collect::<Result<BTreeMap<Box<str>, u32>, Fault>>()?,
         ),
     };
+    let scale = match next(fields)? {
+        "" => None,
+        text => Some(scale(text)?),
+    };
     let mut queue = QueueConfig {
         concurrency,
+        scale,
         bounds: Bounds { pending, ..Bounds::default() },
         on_full,
         lease_ms,
@@ -212,6 +217,20 @@ fn queue<'a>(fields: &mut impl Iterator<Item = &'a str>) -> Result<(&'a str, Que
         queue.retry = retry(policy)?;
     }
     Ok((name, queue))
+}
+
+/// How a queue follows its load: fewest, most, interval, drain time, whether the slots come from outside, and the longest
+/// wait of each class.
+fn scale(text: &str) -> Result<ScaleConfig, Fault> {
+    let mut parts = text.split(PART);
+    let mut scale = ScaleConfig::between(number(next(&mut parts)?)?, number(next(&mut parts)?)?);
+    scale.interval_ms = number(next(&mut parts)?)?;
+    scale.drain_ms = number(next(&mut parts)?)?;
+    scale.is_outside = next(&mut parts)? == "1";
+    for slo_ms in &mut scale.slo_ms {
+        *slo_ms = optional(next(&mut parts)?)?;
+    }
+    Ok(scale)
 }
 
 /// A limit: `c` and the units, or `r`, the limit, the period and the burst.

@@ -106,6 +106,10 @@ fn export_queues(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::R
         Ok(shared.borrow_mut().resize_queue(call.number(0)?, queue, concurrency)?)
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "reportCapacity", move |call| {
+        Ok(shared.borrow_mut().report_capacity(call.str(0)?, call.number(1)?)?)
+    })?;
+    let shared = Rc::clone(engine);
     export(env, object, "queueStats", move |call| {
         Ok(shared.borrow_mut().queue_stats(call.number(0)?, call.str(1)?)?)
     })?;
