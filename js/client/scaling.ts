@@ -30,7 +30,7 @@ export class Scalers {
     if (scaler === undefined) return;
     const number = (this.#asked.get(queue) ?? 0) + 1;
     this.#asked.set(queue, number);
-    void this.#answered(queue, number, async () => inRoot(scaler, queue, desired));
+    void this.#answered(queue, number, () => inRoot(scaler, queue, desired));
   }
 
   /** Slots that are there whatever was asked: answers to what was asked until now come too late. */
@@ -39,7 +39,7 @@ export class Scalers {
     this.reports.reportCapacity(queue, slots);
   }
 
-  async #answered(queue: string, number: number, answer: () => Promise<unknown>): Promise<void> {
+  async #answered(queue: string, number: number, answer: () => unknown): Promise<void> {
     try {
       const slots = await answer();
       if (slots === undefined || !this.reports.isOpen()) return;

@@ -21,6 +21,12 @@ fn capacity(world: &mut World) -> u32 {
     world.engine.handle_snapshot(world.now_ms, "q").unwrap().capacity
 }
 
+fn submit(world: &mut World, count: usize, spec: &TaskSpec<'_>) {
+    for _ in 0..count {
+        world.submit(spec);
+    }
+}
+
 /// Each task takes a second.
 fn work(world: &mut World, seconds: usize) {
     for _ in 0..seconds {
@@ -34,7 +40,7 @@ fn work(world: &mut World, seconds: usize) {
 fn a_backlog_raises_it_in_steps_up_to_the_most() {
     let mut world = World::of(scaled(ScaleConfig::between(1, 10)));
     assert_eq!(capacity(&mut world), 1);
-    (0..300).for_each(|_| drop(world.submit(&spec())));
+    submit(&mut world, 300, &spec());
     world.advance(1_000);
     assert_eq!((asked(&world), capacity(&mut world), world.running.len()), (vec![(1, 5)], 5, 5));
     world.advance(1_000);
@@ -68,7 +74,7 @@ fn a_queue_that_nobody_uses_has_the_fewest_within_a_minute() {
 #[test]
 fn it_is_lowered_by_one_in_half_a_minute_to_the_most_that_was_wanted_for_a_minute() {
     let mut world = World::of(scaled(ScaleConfig::between(1, 10)));
-    (0..300).for_each(|_| drop(world.submit(&spec())));
+    submit(&mut world, 300, &spec());
     work(&mut world, 40);
     assert_eq!((capacity(&mut world), world.running.len()), (10, 0));
     let quiet_ms = world.now_ms;
@@ -86,8 +92,8 @@ fn a_longest_wait_of_a_class_counts_what_goes_before_it() {
     let mut scale = ScaleConfig::between(1, 50);
     scale.slo_ms[usize::from(Class::Critical.code())] = Some(1_000);
     let mut world = World::of(scaled(scale));
-    (0..7).for_each(|_| drop(world.submit(&classed(Class::Critical))));
-    (0..100).for_each(|_| drop(world.submit(&classed(Class::Low))));
+    submit(&mut world, 7, &classed(Class::Critical));
+    submit(&mut world, 100, &classed(Class::Low));
     world.advance(2_000);
     // Six wait at the first look and the arrivals of one second ask for more than that, four at a time.
     assert_eq!(asked(&world)[0], (1, 5));
@@ -95,7 +101,7 @@ fn a_longest_wait_of_a_class_counts_what_goes_before_it() {
     alone.slo_ms[0] = Some(1_000);
     let mut world = World::of(scaled(alone));
     world.engine.handle_pause(0, "q", true).unwrap();
-    (0..6).for_each(|_| drop(world.submit(&classed(Class::Critical))));
+    submit(&mut world, 6, &classed(Class::Critical));
     // The arrivals fade; what waits stays.
     world.advance(120_000);
     assert_eq!(capacity(&mut world), 6);
@@ -127,7 +133,7 @@ fn slots_from_outside_are_asked_for_and_taken_as_reported() {
     world.engine.handle_workers(0, "q", &[], 3).unwrap();
     world.drain();
     assert!(world.running.contains_key(&task));
-    (0..90).for_each(|_| drop(world.submit(&spec())));
+    submit(&mut world, 90, &spec());
     world.advance(1_000);
     assert_eq!((asked(&world), capacity(&mut world)), (vec![(0, 2), (2, 6)], 3));
 }
@@ -137,7 +143,7 @@ fn its_slots_are_set_by_nobody_and_come_back_from_the_load_after_a_restart() {
     let mut world = World::of(scaled(ScaleConfig::between(1, 10)));
     assert!(matches!(world.engine.handle_concurrency(0, "q", 5), Err(Refusal::Invalid(_))));
     assert_eq!(world.engine.handle_concurrency(0, "?", 5), Err(Refusal::UnknownQueue("?".into())));
-    (0..300).for_each(|_| drop(world.submit(&spec())));
+    submit(&mut world, 300, &spec());
     world.advance(2_000);
     world.crash();
     // Times begin in 1970: what was not seen is no burst of arrivals.
