@@ -158,6 +158,7 @@ impl Shard {
             }
             Code::Absent => return Explanation::Absent,
             Code::InTurn => return Explanation::Running,
+            Code::InLastTurn if self.is_idle_object(run) => {}
             Code::InLastTurn if open.ops.is_empty() => return Explanation::Running,
             Code::Idle | Code::InLastTurn if open.cursor < target.journal.end() => return Explanation::Running,
             Code::Idle | Code::InLastTurn => {}

@@ -18,13 +18,34 @@ fn image(shard: &Shard) -> String {
             let is_paused = if is_cancelled { shard.is_held(run) } else { view.marks.is_paused };
             let view = RunView { marks: Marks { is_stuck: false, is_paused, ..view.marks }, ..view };
             let history: Vec<String> = shard.history(run).map(|entry| format!("{entry:?}")).collect();
-            format!("{view:?} {:?} {history:?}", shard.outcome(run))
+            format!("{view:?} {:?} {history:?} {:?}", shard.outcome(run), shard.object_state(run))
         })
         .collect();
     let ids: Vec<_> = shard.latest_runs().collect();
     let outbox: Vec<Message> = shard.unacknowledged().collect();
     let applied: Vec<u64> = (0..8).map(|sender| shard.applied_from(ShardId(sender))).collect();
     format!("{runs:?} {ids:?} {outbox:?} {applied:?} {:?} {}", shard.last(), shard.open_count())
+}
+
+const OBJECTS: [&str; 2] = ["object:cart:a", "object:cart:b"];
+
+/// The code of an object is handed what is there, asks for a step, answers, goes on as a new run.
+fn answer_next(world: &mut World, id: &str, argument: u8) {
+    let home = world.home(id);
+    let Ok(run) = world.shards[home].find(Target { id, run: None }) else { return };
+    let run = R(home, run);
+    if world.shards[home].explain(run.1) == Explanation::Absent {
+        world.load(run);
+    }
+    let Some((DeliveryKind::CallArrived, number)) = world.next(run) else { return };
+    let _ = world.step(run, "in a call");
+    let state = [argument];
+    let state = (argument % 3 > 0).then_some(&state[..]);
+    let answer = CallAnswer { number, is_failure: argument % 5 == 0, payload: b"p", state, is_alone: argument % 7 > 0 };
+    if world.answer(run, answer).is_ok() && argument % 4 == 0 {
+        let next = NextRun { version: 1, key_root: [9; 16], timeout_ms: None, input: b"s" };
+        let _ = world.on(home, |shard, work| shard.continue_as_new(work, run.1, next));
+    }
 }
 
 /// A script over all verbs: each number is one thing that is done.
@@ -35,7 +56,9 @@ fn play(world: &mut World, script: &[(u8, u8)]) {
         let other = ids[usize::from(argument / 5 % 5)];
         let known = world.shards[world.home(id)].find(Target { id, run: None }).ok();
         let run = known.map(|run| R(world.home(id), run));
-        match (what % 18, run) {
+        match (what % 21, run) {
+            (18, _) => drop(world.call(OBJECTS[usize::from(argument % 2)], other)),
+            (20, _) => answer_next(world, OBJECTS[usize::from(argument % 2)], *argument),
             (0, _) => {
                 let policies = (IdReuse::from_code(argument % 3), IdConflict::from_code(argument % 4));
                 let (Some(reuse), Some(conflict)) = policies else { continue };
@@ -62,6 +85,10 @@ fn play(world: &mut World, script: &[(u8, u8)]) {
             }
             (6, Some(run)) => {
                 let _ = world.next(run);
+            }
+            (19, Some(run)) => {
+                let what = CallSpec { kind: "cart", key_root: [3; 16], name: "add", payload: b"" };
+                drop(world.send(run, OBJECTS[usize::from(argument % 2)], Sending::Call(what)));
             }
             (7, Some(run)) => {
                 let mode = StepMode { is_at_most_once: argument % 3 == 0, is_read_only: false };
