@@ -8,7 +8,7 @@ module.exports = {
   modulePathIgnorePatterns: ['<rootDir>/target/', '<rootDir>/dist/'],
   moduleNameMapper: {
     '^fusee$': '<rootDir>/js/index.ts',
-    '^fusee/testing$': '<rootDir>/js/testing.ts',
+    '^fusee/(testing|eslint)$': '<rootDir>/js/$1.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   transform: {

@@ -1,8 +1,9 @@
-/** index.d.ts and testing.d.ts are written by hand: what they promise must be there, and nothing else. */
+/** The declarations of the entries are written by hand: what they promise must be there, and nothing else. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 import * as fusee from 'fusee';
+import * as eslint from 'fusee/eslint';
 import * as testing from 'fusee/testing';
 import { ChildHandle } from '../js/workflow/children';
 import { Context } from '../js/workflow/context';
@@ -26,6 +27,9 @@ function declared(file: string): Declared {
       ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
     if (isExported && (ts.isFunctionDeclaration(statement) || ts.isClassDeclaration(statement)))
       values.add(statement.name!.text);
+    if (isExported && ts.isVariableStatement(statement)) {
+      for (const { name } of statement.declarationList.declarations) if (ts.isIdentifier(name)) values.add(name.text);
+    }
     if (ts.isInterfaceDeclaration(statement)) {
       const names = statement.members.map(({ name }) => (name !== undefined && ts.isIdentifier(name) ? name.text : ''));
       members.set(statement.name.text, new Set(names.filter((name) => name !== '')));
@@ -37,13 +41,14 @@ function declared(file: string): Declared {
 const publicNames = (object: object): string[] =>
   Object.getOwnPropertyNames(object).filter((name) => name !== 'constructor' && name !== 'then');
 
-test('the package exports what index.d.ts and testing.d.ts declare', () => {
+test('the package exports what its declarations say', () => {
   expect(Object.keys(fusee).sort()).toEqual([...declared('index.d.ts').values].sort());
   expect(
     Object.keys(testing)
       .filter((name) => name !== 'TestEngine')
       .sort(),
   ).toEqual([...declared('testing.d.ts').values].sort());
+  expect(Object.keys(eslint).sort()).toEqual([...declared('eslint.d.ts').values].sort());
 });
 
 test('engines, handles and contexts have the members that are declared', async () => {

@@ -30,7 +30,7 @@ const allowed = [
   /^package\.json$/,
   /^(README|CHANGELOG|SECURITY)\.md$/,
   /^LICENSE-(MIT|APACHE)$/,
-  /^(index|testing)\.d\.ts$/,
+  /^(index|testing|eslint)\.d\.ts$/,
   /^dist\/.+\.js(\.map)?$/,
   /^fusee\.[a-z0-9-]+\.node$/,
   /^js\/build-native\.cjs$/,

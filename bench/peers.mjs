@@ -1,6 +1,6 @@
 // Ours beside the peers: `PEER_BENCH=<directory of the harness> npm run bench:peers -- [--only W1,W3] [--reps 3] …`
 //
-// The harness is copied to a place of its own, with our adapter beside those that it has. Ours is run, and each peer that
+// The harness is copied to a place of its own, with our adapters beside those that it has. Ours is run, and each peer that
 // is installed in PEER_BENCH_ROOT; its report is printed at the end. Flags are handed on to each.
 
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -8,6 +8,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+
+const OURS = ['fusee-peer.mjs', 'fusee-queue-peer.mjs'];
 
 /** Adapter, what must be installed for it (below PEER_BENCH_ROOT), and flags of its own. */
 const PEERS = [
@@ -17,6 +19,9 @@ const PEERS = [
   ['restate.mjs', 'restate/node_modules/@restatedev/restate-sdk'],
   ['temporal.mjs', 'temporal/node_modules/@temporalio/worker', '--n1', '100', '--n2', '100'],
   ['resonate.mjs', 'resonate/node_modules/@resonatehq/sdk'],
+  ['bullmq.mjs', 'node_modules/bullmq', '--fsync', 'always'],
+  ['pgboss.mjs', 'n22/node_modules/pg-boss'],
+  ['graphile.mjs', 'n22/node_modules/graphile-worker'],
 ];
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -34,8 +39,10 @@ mkdirSync(parent, { recursive: true });
 const place = mkdtempSync(join(parent, '/'));
 try {
   cpSync(harness, place, { recursive: true });
-  cpSync(join(root, 'bench/fusee-peer.mjs'), join(place, 'fusee-peer.mjs'));
-  run('fusee-peer.mjs');
+  for (const ours of OURS) {
+    cpSync(join(root, 'bench', ours), join(place, ours));
+    run(ours);
+  }
   for (const [script, needs, ...flags] of PEERS) {
     if (existsSync(join(installed, needs))) run(script, ...flags);
     else console.log(`${script}: not installed`);

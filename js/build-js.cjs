@@ -1,6 +1,7 @@
 'use strict';
 // Builds `dist/` from `js/`: the whole SDK in one file, since a process that loads eighty small ones spends three times as
-// long on it, and so does each worker thread; and beside it an entry for each name by which it is loaded.
+// long on it, and so does each worker thread; and beside it an entry for each name by which it is loaded. Entries that a
+// process seldom loads are files of their own: they use the package as users do.
 
 const fs = require('node:fs');
 const path = require('node:path');
@@ -9,15 +10,26 @@ const esbuild = require('esbuild');
 const root = path.resolve(__dirname, '..');
 const dist = path.join(root, 'dist');
 const whole = path.join(dist, 'fusee.js');
+const apart = ['eslint'];
 
 main();
 
 function main() {
   fs.rmSync(dist, { recursive: true, force: true });
+  bundle('js/whole.ts', whole);
+  for (const name of apart) bundle(`js/${name}.ts`, path.join(dist, `${name}.js`));
+  const { index, testing } = require(whole);
+  write('index', exportsOf(index, 'index'));
+  write('testing', exportsOf(testing, 'testing'));
+  write('bootstrap', `require('./fusee.js').bootstrap();\n`);
+  write('bin/fusee', `require('../fusee.js').command();\n`, '#!/usr/bin/env node\n');
+}
+
+function bundle(entry, outfile) {
   esbuild.buildSync({
     absWorkingDir: root,
-    entryPoints: ['js/whole.ts'],
-    outfile: whole,
+    entryPoints: [entry],
+    outfile,
     bundle: true,
     platform: 'node',
     target: 'node20',
@@ -26,11 +38,6 @@ function main() {
     sourcemap: true,
     logLevel: 'warning',
   });
-  const { index, testing } = require(whole);
-  write('index', exportsOf(index, 'index'));
-  write('testing', exportsOf(testing, 'testing'));
-  write('bootstrap', `require('./fusee.js').bootstrap();\n`);
-  write('bin/fusee', `require('../fusee.js').command();\n`, '#!/usr/bin/env node\n');
 }
 
 /** An entry whose names `import` finds without running it. */

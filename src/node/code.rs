@@ -36,37 +36,37 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "openTimer", move |call| {
-        let (slot, seq, value_ms) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<f64>(2)?);
-        let flags: u32 = call.get(3)?;
+        let (slot, seq, value_ms) = (Slot(call.number(0)?), Seq(call.number(1)?), call.float(2)?);
+        let flags = call.number(3)?;
         let mode = TimerMode { is_absolute: flags & 1 != 0, is_limit: flags & 2 != 0 };
         Ok(answer(shared.borrow_mut().open_timer(slot, seq, value_ms as i64, mode)))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "openWait", move |call| {
-        let (slot, seq, name) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<String>(2)?);
-        Ok(match shared.borrow_mut().open_wait(slot, seq, &name, call.optional_ms(3)?) {
+        let (slot, seq, name) = (Slot(call.number(0)?), Seq(call.number(1)?), call.str(2)?);
+        Ok(match shared.borrow_mut().open_wait(slot, seq, name, call.optional_ms(3)?) {
             Ok(has_value) => f64::from(u8::from(has_value)),
             Err(reason) => halt(reason),
         })
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "openCondition", move |call| {
-        let (slot, seq) = (Slot(call.get(0)?), Seq(call.get(1)?));
+        let (slot, seq) = (Slot(call.number(0)?), Seq(call.number(1)?));
         Ok(answer(shared.borrow_mut().open_condition(slot, seq, call.optional_ms(2)?)))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "withdraw", move |call| {
-        Ok(answer(shared.borrow_mut().withdraw(Slot(call.get(0)?), Seq(call.get(1)?))))
+        Ok(answer(shared.borrow_mut().withdraw(Slot(call.number(0)?), Seq(call.number(1)?))))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "openChild", move |call| {
-        let (slot, seq, flags) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<u32>(2)?);
-        let (id, kind, version) = (call.get::<String>(3)?, call.get::<String>(4)?, call.get::<u32>(5)?);
-        let input: String = call.get(6)?;
+        let (slot, seq, flags) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(2)?);
+        let (id, kind, version) = (call.str(3)?, call.str(4)?, call.number(5)?);
+        let input = call.str(6)?;
         let (reuse, conflict) = policies(flags)?;
         let child = ChildSpec {
-            id: &id,
-            kind: &kind,
+            id,
+            kind,
             version,
             key_root: [0; 16],
             timeout_ms: call.optional_ms(7)?,
@@ -80,12 +80,12 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "openSend", move |call| {
-        let (slot, seq, what) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<u32>(2)?);
-        let (id, run_id) = (call.get::<String>(3)?, call.get::<String>(4)?);
-        let (name, payload) = (call.get::<String>(5)?, call.get::<String>(6)?);
+        let (slot, seq, what) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(2)?);
+        let (id, run_id) = (call.str(3)?, call.str(4)?);
+        let (name, payload) = (call.str(5)?, call.str(6)?);
         let what = match what {
-            0 => Sending::Signal(&name, payload.as_bytes()),
-            1 => Sending::Cancel(&payload),
+            0 => Sending::Signal(name, payload.as_bytes()),
+            1 => Sending::Cancel(payload),
             2 => Sending::Watch,
             3 => Sending::CancelChild(Seq(payload
                 .parse()
@@ -93,23 +93,23 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
             4 => Sending::CancelOrder(Seq(payload
                 .parse()
                 .map_err(|_| Fault::bad_input(format!("\"{payload}\" is no operation")))?)),
-            5 => Sending::CancelTask(known_task(&id)?, &payload),
-            6 => Sending::WatchTask(known_task(&id)?),
+            5 => Sending::CancelTask(known_task(id)?, payload),
+            6 => Sending::WatchTask(known_task(id)?),
             7 => {
                 let (kind, name) = name.split_once(FIELD).ok_or_else(|| Fault::bad_input("a call has two names"))?;
                 Sending::Call(CallSpec { kind, key_root: [0; 16], name, payload: payload.as_bytes() })
             }
             other => return Err(Fault::bad_input(format!("{other} is nothing that can be sent"))),
         };
-        Ok(answer(shared.borrow_mut().open_send(slot, seq, &id, run_no(&run_id)?, what)))
+        Ok(answer(shared.borrow_mut().open_send(slot, seq, id, run_no(run_id)?, what)))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "openTask", move |call| {
-        let (slot, seq, role) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get::<u32>(2)?);
-        let text: String = call.get(3)?;
+        let (slot, seq, role) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(2)?);
+        let text = call.str(3)?;
         let role = u8::try_from(role).ok().and_then(TaskRole::from_code).filter(|role| *role != TaskRole::Run);
         let role = role.ok_or_else(|| Fault::bad_input("there is no such part that a task plays for a run"))?;
-        let (text, inherits_class) = text.strip_suffix(BY_ITS_RUN).map_or((text.as_str(), false), |text| (text, true));
+        let (text, inherits_class) = text.strip_suffix(BY_ITS_RUN).map_or((text, false), |text| (text, true));
         let (spec, dedupe) = submission(text)?;
         Ok(answer(shared.borrow_mut().open_task(slot, seq, role, dedupe, &spec, inherits_class)))
     })?;
@@ -157,8 +157,8 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "fail", move |call| {
-        let (slot, seq, lease) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
-        let (failure, delay_ms) = (call.get::<String>(3)?, call.get::<f64>(4)?);
+        let (slot, seq, lease) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(2)?);
+        let (failure, delay_ms) = (call.str(3)?, call.float(4)?);
         let mut engine = shared.borrow_mut();
         let failure = failure.as_bytes();
         Ok(counted(if delay_ms >= 0.0 {
@@ -171,13 +171,13 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "heartbeat", move |call| {
-        let (slot, seq, lease) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
-        let details = call.optional_text(3)?;
-        Ok(counted(shared.borrow_mut().heartbeat(slot, seq, lease, details.as_deref().map(str::as_bytes))))
+        let (slot, seq, lease) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(2)?);
+        let details = call.optional_str(3)?;
+        Ok(counted(shared.borrow_mut().heartbeat(slot, seq, lease, details.map(str::as_bytes))))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "armAttempt", move |call| {
-        let (slot, seq, lease) = (Slot(call.get(0)?), Seq(call.get(1)?), call.get(2)?);
+        let (slot, seq, lease) = (Slot(call.number(0)?), Seq(call.number(1)?), call.number(2)?);
         let (timeout_ms, heartbeat_ms) = (call.optional_ms(3)?, call.optional_ms(4)?);
         Ok(answer(shared.borrow_mut().watch_attempt(slot, seq, lease, timeout_ms, heartbeat_ms)))
     })?;
@@ -195,16 +195,16 @@ fn export_results(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "stuck", move |call| {
-        let (message, place) = (call.get::<String>(1)?, call.get::<String>(2)?);
-        Ok(answer(shared.borrow_mut().stuck(Slot(call.get(0)?), &message, &place)))
+        let (message, place) = (call.str(1)?, call.str(2)?);
+        Ok(answer(shared.borrow_mut().stuck(Slot(call.number(0)?), message, place)))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "stuckAt", move |call| {
-        let place: String = call.get(1)?;
-        Ok(answer(shared.borrow_mut().stuck_at(Slot(call.get(0)?), &place)))
+        let place = call.str(1)?;
+        Ok(answer(shared.borrow_mut().stuck_at(Slot(call.number(0)?), place)))
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "mismatch", move |call| Ok(shared.borrow().mismatch(Slot(call.get(0)?)).unwrap_or_default()))
+    export(env, object, "mismatch", move |call| Ok(shared.borrow().mismatch(Slot(call.number(0)?)).unwrap_or_default()))
 }
 
 fn export_turns(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
@@ -217,11 +217,13 @@ fn export_turns(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Re
         })
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "identity", move |call| Ok(shared.borrow().identity(Slot(call.get(0)?)).unwrap_or_default()))?;
+    export(env, object, "identity", move |call| {
+        Ok(shared.borrow().identity(Slot(call.number(0)?)).unwrap_or_default())
+    })?;
     let shared = Rc::clone(engine);
-    export(env, object, "results", move |call| Ok(shared.borrow().results(Slot(call.get(0)?)).unwrap_or_default()))?;
+    export(env, object, "results", move |call| Ok(shared.borrow().results(Slot(call.number(0)?)).unwrap_or_default()))?;
     let shared = Rc::clone(engine);
-    export(env, object, "payload", move |call| Ok(shared.borrow().payload(Slot(call.get(0)?)).unwrap_or_default()))?;
+    export(env, object, "payload", move |call| Ok(shared.borrow().payload(Slot(call.number(0)?)).unwrap_or_default()))?;
     let shared = Rc::clone(engine);
     export_hot(env, object, "turnTime", move |call| {
         Ok(shared.borrow().turn_ms(Slot(call.number(0)?)).map_or(DEAD, |ms| ms as f64))

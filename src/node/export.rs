@@ -6,8 +6,10 @@
 #![allow(unsafe_code, reason = "raw Node-API calls; the only other way costs a multiple per call")]
 
 use super::fault::{Fault, panic_message, throw};
+use crate::engine::Run;
 use napi::bindgen_prelude::{FromNapiValue, JsObjectValue, Object, ToNapiValue, Unknown};
 use napi::{Env, sys};
+use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Most arguments that a verb has.
@@ -27,6 +29,9 @@ pub(super) struct Call {
     env: sys::napi_env,
     arguments: [sys::napi_value; ARGUMENTS_MAX],
     count: usize,
+    /// The texts that were asked for, by argument. Verbs borrow them: one that owned its texts would carry the code that
+    /// drops each of them on each of its ways out.
+    texts: OnceCell<Box<[OnceCell<String>; ARGUMENTS_MAX]>>,
 }
 
 impl Call {
@@ -42,9 +47,40 @@ impl Call {
         self.count
     }
 
+    /// An argument that is a number.
+    pub(super) fn float(&self, index: usize) -> Result<f64, Fault> {
+        let mut value = 0.0;
+        // SAFETY: as for `number`.
+        let status = unsafe { sys::napi_get_value_double(self.env, self.argument(index)?, &mut value) };
+        self.expect(status, index, "a number").map(|()| value)
+    }
+
+    /// Two arguments that name a run: its id, and the id of one of the runs that had it, empty for the newest.
+    pub(super) fn run(&self, index: usize) -> Result<Run<'_>, Fault> {
+        Ok(Run { id: self.str(index)?, run_id: self.str(index + 1)? })
+    }
+
+    /// An argument that is a text.
+    pub(super) fn str(&self, index: usize) -> Result<&str, Fault> {
+        let read = || {
+            let mut bytes = Vec::new();
+            self.text(index, &mut bytes)?;
+            String::from_utf8(bytes).map_err(|_| Fault::bad_input("a text is not valid UTF-8"))
+        };
+        self.argument(index)?;
+        let text = &self.texts.get_or_init(Box::default)[index];
+        match text.get() {
+            Some(text) => Ok(text),
+            None => {
+                let read = read()?;
+                Ok(text.get_or_init(|| read))
+            }
+        }
+    }
+
     /// A text that is left out when it is empty.
-    pub(super) fn optional_text(&self, index: usize) -> Result<Option<String>, Fault> {
-        let text: String = self.get(index)?;
+    pub(super) fn optional_str(&self, index: usize) -> Result<Option<&str>, Fault> {
+        let text = self.str(index)?;
         Ok((!text.is_empty()).then_some(text))
     }
 
@@ -58,10 +94,8 @@ impl Call {
 
     /// An argument that is a number of milliseconds; negative: none.
     pub(super) fn optional_ms(&self, index: usize) -> Result<Option<i64>, Fault> {
-        let mut value = 0.0;
-        // SAFETY: as for `number`.
-        let status = unsafe { sys::napi_get_value_double(self.env, self.argument(index)?, &mut value) };
-        self.expect(status, index, "a number").map(|()| (value >= 0.0).then_some(value as i64))
+        let value = self.float(index)?;
+        Ok((value >= 0.0).then_some(value as i64))
     }
 
     /// An argument that is a text, into a buffer.
@@ -173,7 +207,8 @@ fn add_function(env: &Env, object: &mut Object<'_>, name: &str, verb: Box<Verb>)
 
 /// Called by JS.
 unsafe extern "C" fn enter(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-    let mut call = Call { env, arguments: [std::ptr::null_mut(); ARGUMENTS_MAX], count: ARGUMENTS_MAX };
+    let mut call =
+        Call { env, arguments: [std::ptr::null_mut(); ARGUMENTS_MAX], count: ARGUMENTS_MAX, texts: OnceCell::new() };
     let mut data = std::ptr::null_mut();
     // SAFETY: the pointers are to places that live through the call; `count` says how much room `arguments` has.
     let status = unsafe {

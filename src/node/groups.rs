@@ -9,7 +9,7 @@ use super::journals::export_journals;
 use super::open::{notifier, shared_object};
 use super::schedules::export_schedules;
 use super::tasks::export_tasks;
-use crate::engine::{ForeignEngine, Joinable, Run, Slot};
+use crate::engine::{ForeignEngine, Joinable, Slot};
 use napi::Env;
 use napi::bindgen_prelude::{Function, Object};
 use napi_derive::napi;
@@ -76,7 +76,7 @@ pub(super) fn export_group(env: &Env, object: &mut Object<'_>, engine: &Shared) 
     let shared = Rc::clone(engine);
     export(env, object, "owner", move |call| {
         let engine = shared.borrow();
-        let shard = engine.shard_of(&call.get::<String>(0)?);
+        let shard = engine.shard_of(call.str(0)?);
         Ok(engine.owner(shard).map_or(-1, i32::from))
     })?;
     let shared = Rc::clone(engine);
@@ -86,28 +86,28 @@ pub(super) fn export_group(env: &Env, object: &mut Object<'_>, engine: &Shared) 
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "lose", move |call| {
-        let part = u16::try_from(call.get::<u32>(0)?).unwrap_or(u16::MAX);
-        Ok(shared.borrow().lose(part, call.get(1)?))
+        let part = u16::try_from(call.number(0)?).unwrap_or(u16::MAX);
+        Ok(shared.borrow().lose(part, call.number(1)?))
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "spread", move |call| {
-        let part = u16::try_from(call.get::<u32>(0)?).unwrap_or(u16::MAX);
+        let part = u16::try_from(call.number(0)?).unwrap_or(u16::MAX);
         Ok(shared.borrow().spread(part) as u32)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "watchParts", move |call| {
-        shared.borrow().watch_parts(Some(Duration::from_millis(call.get::<u32>(0)?.into())));
+        shared.borrow().watch_parts(Some(Duration::from_millis(call.number(0)?.into())));
         Ok(())
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "ask", move |call| {
-        let (id, run_id) = (call.get::<String>(1)?, call.get::<String>(2)?);
-        let (name, input) = (call.get::<String>(3)?, call.get::<String>(4)?);
-        Ok(shared.borrow_mut().ask(call.get(0)?, Run { id: &id, run_id: &run_id }, &name, &input)?)
+        let run = call.run(1)?;
+        let (name, input) = (call.str(3)?, call.str(4)?);
+        Ok(shared.borrow_mut().ask(call.number(0)?, run, name, input)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "answer", move |call| {
-        shared.borrow_mut().answer(call.get(0)?, &call.get::<String>(1)?);
+        shared.borrow_mut().answer(call.number(0)?, call.str(1)?);
         Ok(())
     })
 }

@@ -3,7 +3,7 @@
 
 use super::export::{Call, export};
 use super::fault::{Fault, Shared, throw};
-use crate::engine::{Clock, Config, Cut, Durability, FIELD, ForeignEngine, Run, Seq, Slot};
+use crate::engine::{Clock, Config, Cut, Durability, FIELD, ForeignEngine, Seq, Slot};
 use napi::Env;
 use napi::bindgen_prelude::{Object, Uint8Array};
 use napi_derive::napi;
@@ -25,8 +25,8 @@ pub fn look(env: &Env, dir: String) -> napi::Result<Object<'_>> {
     export(env, &mut object, "runs", move |_| Ok(shared.borrow().found_runs()))?;
     let shared = Rc::clone(&engine);
     export(env, &mut object, "journal", move |call| {
-        let (id, run_id) = (call.get::<String>(0)?, call.get::<String>(1)?);
-        Ok(shared.borrow().found_journal(Run { id: &id, run_id: &run_id })?)
+        let run = call.run(0)?;
+        Ok(shared.borrow().found_journal(run)?)
     })?;
     export(env, &mut object, "close", move |_| Ok(engine.borrow_mut().close()?))?;
     Ok(object)
@@ -36,24 +36,23 @@ pub fn look(env: &Env, dir: String) -> napi::Result<Object<'_>> {
 pub(super) fn export_journals(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
     export(env, object, "exportRun", move |call| {
-        let (id, run_id) = (call.get::<String>(1)?, call.get::<String>(2)?);
-        let step: String = call.get(3)?;
-        let run = Run { id: &id, run_id: &run_id };
-        Ok(shared.borrow_mut().export_run(call.get(0)?, run, cut(call, &step, 4)?)?)
+        let run = call.run(1)?;
+        let step = call.str(3)?;
+        Ok(shared.borrow_mut().export_run(call.number(0)?, run, cut(call, step, 4)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "openJournal", move |call| {
-        let (bytes, step) = (call.get::<Uint8Array>(0)?, call.get::<String>(1)?);
-        let (slot, text) = shared.borrow_mut().open_journal(&bytes, cut(call, &step, 2)?)?;
+        let (bytes, step) = (call.get::<Uint8Array>(0)?, call.str(1)?);
+        let (slot, text) = shared.borrow_mut().open_journal(&bytes, cut(call, step, 2)?)?;
         Ok(format!("{}{FIELD}{text}", slot.0))
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "misfit", move |call| Ok(shared.borrow().misfit(Slot(call.get(0)?))))
+    export(env, object, "misfit", move |call| Ok(shared.borrow().misfit(Slot(call.number(0)?))))
 }
 
 /// A place to cut at: the name of a step, or behind it the number of an operation; neither: none.
 fn cut<'a>(call: &Call, step: &'a str, number: usize) -> Result<Option<Cut<'a>>, Fault> {
-    let number: u32 = call.get(number)?;
+    let number = call.number(number)?;
     Ok(match (step, number) {
         ("", 0) => None,
         ("", number) => Some(Cut::BeforeOperation(Seq(number))),

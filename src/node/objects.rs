@@ -16,31 +16,30 @@ const HAS_STATE: u32 = 4;
 pub(super) fn export_objects(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
     export(env, object, "callObject", move |call| {
-        let (id, kind, name) = (call.get::<String>(1)?, call.get::<String>(2)?, call.get::<String>(3)?);
-        let (call_id, payload, actor) = (call.get::<String>(4)?, call.get::<String>(5)?, call.optional_text(6)?);
-        let update = NewUpdate { name: &name, id: &call_id, payload: payload.as_bytes(), actor: actor.as_deref() };
-        Ok(shared.borrow_mut().call_object(call.get(0)?, &id, &kind, update)?)
+        let (id, kind, name) = (call.str(1)?, call.str(2)?, call.str(3)?);
+        let update =
+            NewUpdate { name, id: call.str(4)?, payload: call.str(5)?.as_bytes(), actor: call.optional_str(6)? };
+        Ok(shared.borrow_mut().call_object(call.number(0)?, id, kind, update)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "readObject", move |call| {
-        let id: String = call.get(1)?;
-        Ok(shared.borrow_mut().read_object(call.get(0)?, &id)?)
+        Ok(shared.borrow_mut().read_object(call.number(0)?, call.str(1)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "objectState", move |call| {
-        Ok(shared.borrow().object_state(Slot(call.get(0)?)).unwrap_or_default())
+        Ok(shared.borrow().object_state(Slot(call.number(0)?)).unwrap_or_default())
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "answerCall", move |call| {
-        let (flags, payload, state) = (call.get::<u32>(2)?, call.get::<String>(3)?, call.get::<String>(4)?);
+        let (flags, payload, state) = (call.number(2)?, call.str(3)?, call.str(4)?);
         let answer = CallAnswer {
-            number: call.get(1)?,
+            number: call.number(1)?,
             is_failure: flags & HAS_FAILED != 0,
             payload: payload.as_bytes(),
             state: (flags & HAS_STATE != 0).then_some(state.as_bytes()),
             is_alone: flags & IS_ALONE != 0,
         };
-        Ok(match shared.borrow_mut().answer_call(Slot(call.get(0)?), answer) {
+        Ok(match shared.borrow_mut().answer_call(Slot(call.number(0)?), answer) {
             Ok(should_continue) => f64::from(u8::from(should_continue)),
             Err(reason) => halt(reason),
         })

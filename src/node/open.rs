@@ -72,8 +72,8 @@ pub(super) fn shared_object(env: &Env, engine: ForeignEngine) -> napi::Result<(O
     let mut object = Object::new(env)?;
     export_all(env, &mut object, &engine)?;
     export(env, &mut object, "idempotencyKey", |call| {
-        let (key_root, name) = (call.get::<String>(0)?, call.get::<String>(1)?);
-        Ok(crate::engine::idempotency_key(&key_root, &name, call.get(2)?))
+        let (key_root, name) = (call.str(0)?, call.str(1)?);
+        Ok(crate::engine::idempotency_key(key_root, name, call.number(2)?))
     })?;
     Ok((object, engine))
 }

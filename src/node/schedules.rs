@@ -12,40 +12,40 @@ use std::rc::Rc;
 pub(super) fn export_schedules(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
     export(env, object, "setSchedule", move |call| {
-        let (name, text) = (call.get::<String>(1)?, call.get::<String>(2)?);
-        Ok(shared.borrow_mut().set_schedule(call.get(0)?, &name, &schedule(&text)?)?)
+        let (name, text) = (call.str(1)?, call.str(2)?);
+        Ok(shared.borrow_mut().set_schedule(call.number(0)?, name, &schedule(text)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "removeSchedule", move |call| {
-        Ok(shared.borrow_mut().remove_schedule(call.get(0)?, &call.get::<String>(1)?)?)
+        Ok(shared.borrow_mut().remove_schedule(call.number(0)?, call.str(1)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "pauseSchedule", move |call| {
-        let (name, is_paused) = (call.get::<String>(1)?, call.get::<u32>(2)? != 0);
-        Ok(shared.borrow_mut().pause_schedule(call.get(0)?, &name, is_paused)?)
+        let (name, is_paused) = (call.str(1)?, call.number(2)? != 0);
+        Ok(shared.borrow_mut().pause_schedule(call.number(0)?, name, is_paused)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "triggerSchedule", move |call| {
-        Ok(shared.borrow_mut().trigger_schedule(call.get(0)?, &call.get::<String>(1)?)?)
+        Ok(shared.borrow_mut().trigger_schedule(call.number(0)?, call.str(1)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "backfillSchedule", move |call| {
-        let (from_ms, to_ms) = (call.get::<f64>(2)? as i64, call.get::<f64>(3)? as i64);
-        Ok(shared.borrow_mut().backfill_schedule(call.get(0)?, &call.get::<String>(1)?, from_ms, to_ms)?)
+        let (from_ms, to_ms) = (call.float(2)? as i64, call.float(3)? as i64);
+        Ok(shared.borrow_mut().backfill_schedule(call.number(0)?, call.str(1)?, from_ms, to_ms)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "listSchedules", move |call| {
-        Ok(shared.borrow_mut().list_schedules(call.get(0)?, call.optional_text(1)?.as_deref())?)
+        Ok(shared.borrow_mut().list_schedules(call.number(0)?, call.optional_str(1)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "previewSchedule", move |call| {
-        let count = call.get::<u32>(2)? as usize;
-        Ok(shared.borrow_mut().preview_schedule(call.get(0)?, &call.get::<String>(1)?, count)?)
+        let count = call.number(2)? as usize;
+        Ok(shared.borrow_mut().preview_schedule(call.number(0)?, call.str(1)?, count)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "previewPlan", move |call| {
-        let (text, after_ms, count) = (call.get::<String>(0)?, call.get::<f64>(1)? as i64, call.get::<u32>(2)?);
-        Ok(shared.borrow().preview_plan(when(&text)?, after_ms, count as usize)?)
+        let (text, after_ms, count) = (call.str(0)?, call.float(1)? as i64, call.number(2)?);
+        Ok(shared.borrow().preview_plan(when(text)?, after_ms, count as usize)?)
     })
 }
 

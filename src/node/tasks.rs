@@ -12,27 +12,25 @@ use std::rc::Rc;
 pub(super) fn export_tasks(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
     export(env, object, "enqueueTasks", move |call| {
-        let text: String = call.get(1)?;
-        Ok(shared.borrow_mut().enqueue(call.get(0)?, &submissions(&text)?)?)
+        let text = call.str(1)?;
+        Ok(shared.borrow_mut().enqueue(call.number(0)?, &submissions(text)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "taskOutcomes", move |call| {
-        let text: String = call.get(0)?;
-        shared.borrow_mut().task_outcomes(outcomes(&text)?.into_iter());
+        let text = call.str(0)?;
+        shared.borrow_mut().task_outcomes(outcomes(text)?.into_iter());
         Ok(())
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "taskInfo", move |call| Ok(shared.borrow().task_info(task_no(&call.get::<String>(0)?)?)))?;
+    export(env, object, "taskInfo", move |call| Ok(shared.borrow().task_info(task_no(call.str(0)?)?)))?;
     let shared = Rc::clone(engine);
-    export(env, object, "taskParents", move |call| {
-        Ok(shared.borrow().task_parents(task_no(&call.get::<String>(0)?)?))
-    })?;
+    export(env, object, "taskParents", move |call| Ok(shared.borrow().task_parents(task_no(call.str(0)?)?)))?;
     let shared = Rc::clone(engine);
-    export(env, object, "taskKey", move |call| Ok(shared.borrow().task_key(task_no(&call.get::<String>(0)?)?)))?;
+    export(env, object, "taskKey", move |call| Ok(shared.borrow().task_key(task_no(call.str(0)?)?)))?;
     let shared = Rc::clone(engine);
     export(env, object, "defineTasks", move |call| {
-        let text = call.get::<String>(0)?;
-        shared.borrow().define_tasks(member(&text)?);
+        let text = call.str(0)?;
+        shared.borrow().define_tasks(member(text)?);
         Ok(())
     })?;
     let shared = Rc::clone(engine);
@@ -48,79 +46,77 @@ pub(super) fn export_tasks(env: &Env, object: &mut Object<'_>, engine: &Shared) 
 fn export_one(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
     export(env, object, "taskResult", move |call| {
-        Ok(shared.borrow_mut().task_result(call.get(0)?, &call.get::<String>(1)?)?)
+        Ok(shared.borrow_mut().task_result(call.number(0)?, call.str(1)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "describeTask", move |call| {
-        Ok(shared.borrow_mut().describe_task(call.get(0)?, &call.get::<String>(1)?)?)
+        Ok(shared.borrow_mut().describe_task(call.number(0)?, call.str(1)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "explainTask", move |call| {
-        Ok(shared.borrow_mut().explain_task(call.get(0)?, &call.get::<String>(1)?)?)
+        Ok(shared.borrow_mut().explain_task(call.number(0)?, call.str(1)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "cancelTask", move |call| {
-        let (task, reason) = (call.get::<String>(1)?, call.get::<String>(2)?);
-        Ok(shared.borrow_mut().cancel_task(call.get(0)?, &task, &reason)?)
+        let (task, reason) = (call.str(1)?, call.str(2)?);
+        Ok(shared.borrow_mut().cancel_task(call.number(0)?, task, reason)?)
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "retryTask", move |call| {
-        Ok(shared.borrow_mut().retry_task(call.get(0)?, &call.get::<String>(1)?)?)
-    })?;
+    export(env, object, "retryTask", move |call| Ok(shared.borrow_mut().retry_task(call.number(0)?, call.str(1)?)?))?;
     let shared = Rc::clone(engine);
     export(env, object, "reprioritizeTask", move |call| {
-        let (task, class) = (call.get::<String>(1)?, call.get::<u32>(2)?);
+        let (task, class) = (call.str(1)?, call.number(2)?);
         let class = u8::try_from(class).ok().and_then(Class::from_code);
         let class = class.ok_or_else(|| Fault::bad_input("there is no such class of priority"))?;
-        Ok(shared.borrow_mut().reprioritize_task(call.get(0)?, &task, class)?)
+        Ok(shared.borrow_mut().reprioritize_task(call.number(0)?, task, class)?)
     })
 }
 
 fn export_many(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
     export(env, object, "listTasks", move |call| {
-        let filter = filter(&call.get::<String>(1)?)?;
-        let (after, limit) = (call.get::<f64>(2)? as u64, call.get::<u32>(3)? as usize);
-        Ok(shared.borrow_mut().list_tasks(call.get(0)?, &filter, after, limit)?)
+        let filter = filter(call.str(1)?)?;
+        let (after, limit) = (call.float(2)? as u64, call.number(3)? as usize);
+        Ok(shared.borrow_mut().list_tasks(call.number(0)?, &filter, after, limit)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "countTasks", move |call| {
-        Ok(shared.borrow_mut().count_tasks(call.get(0)?, &filter(&call.get::<String>(1)?)?)?)
+        Ok(shared.borrow_mut().count_tasks(call.number(0)?, &filter(call.str(1)?)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "cancelTasks", move |call| {
-        let (filter, reason) = (filter(&call.get::<String>(1)?)?, call.get::<String>(2)?);
-        Ok(shared.borrow_mut().cancel_tasks(call.get(0)?, &filter, &reason)?)
+        let (filter, reason) = (filter(call.str(1)?)?, call.str(2)?);
+        Ok(shared.borrow_mut().cancel_tasks(call.number(0)?, &filter, reason)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "retryTasks", move |call| {
-        Ok(shared.borrow_mut().retry_tasks(call.get(0)?, &filter(&call.get::<String>(1)?)?)?)
+        Ok(shared.borrow_mut().retry_tasks(call.number(0)?, &filter(call.str(1)?)?)?)
     })
 }
 
 fn export_queues(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
     export(env, object, "pauseQueue", move |call| {
-        let (queue, is_paused) = (call.get::<String>(1)?, call.get::<u32>(2)? != 0);
-        Ok(shared.borrow_mut().pause_queue(call.get(0)?, &queue, is_paused)?)
+        let (queue, is_paused) = (call.str(1)?, call.number(2)? != 0);
+        Ok(shared.borrow_mut().pause_queue(call.number(0)?, queue, is_paused)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "resizeQueue", move |call| {
-        let (queue, concurrency) = (call.get::<String>(1)?, call.get::<u32>(2)?);
-        Ok(shared.borrow_mut().resize_queue(call.get(0)?, &queue, concurrency)?)
+        let (queue, concurrency) = (call.str(1)?, call.number(2)?);
+        Ok(shared.borrow_mut().resize_queue(call.number(0)?, queue, concurrency)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "queueStats", move |call| {
-        Ok(shared.borrow_mut().queue_stats(call.get(0)?, &call.get::<String>(1)?)?)
+        Ok(shared.borrow_mut().queue_stats(call.number(0)?, call.str(1)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "setLimit", move |call| {
-        let (name, spec) = (call.get::<String>(1)?, limit(&call.get::<String>(2)?)?);
-        Ok(shared.borrow_mut().set_limit(call.get(0)?, &name, spec)?)
+        let (name, spec) = (call.str(1)?, limit(call.str(2)?)?);
+        Ok(shared.borrow_mut().set_limit(call.number(0)?, name, spec)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "limitUsage", move |call| {
-        let (name, key) = (call.get::<String>(1)?, call.optional_text(2)?);
-        Ok(shared.borrow_mut().limit_usage(call.get(0)?, &name, key.as_deref())?)
+        let (name, key) = (call.str(1)?, call.optional_str(2)?);
+        Ok(shared.borrow_mut().limit_usage(call.number(0)?, name, key)?)
     })
 }
