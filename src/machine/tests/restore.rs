@@ -40,9 +40,15 @@ fn answer_next(world: &mut World, id: &str, argument: u8) {
     let Some((DeliveryKind::CallArrived, number)) = world.next(run) else { return };
     let _ = world.step(run, "in a call");
     let state = [argument];
-    let state = (argument % 3 > 0).then_some(&state[..]);
-    let answer = CallAnswer { number, is_failure: argument % 5 == 0, payload: b"p", state, is_alone: argument % 7 > 0 };
-    if world.answer(run, answer).is_ok() && argument % 4 == 0 {
+    let state = (!argument.is_multiple_of(3)).then_some(&state[..]);
+    let answer = CallAnswer {
+        number,
+        is_failure: argument.is_multiple_of(5),
+        payload: b"p",
+        state,
+        is_alone: !argument.is_multiple_of(7),
+    };
+    if world.answer(run, answer).is_ok() && argument.is_multiple_of(4) {
         let next = NextRun { version: 1, key_root: [9; 16], timeout_ms: None, input: b"s" };
         let _ = world.on(home, |shard, work| shard.continue_as_new(work, run.1, next));
     }
@@ -88,7 +94,7 @@ fn play(world: &mut World, script: &[(u8, u8)]) {
             }
             (19, Some(run)) => {
                 let what = CallSpec { kind: "cart", key_root: [3; 16], name: "add", payload: b"" };
-                drop(world.send(run, OBJECTS[usize::from(argument % 2)], Sending::Call(what)));
+                let _ = world.send(run, OBJECTS[usize::from(argument % 2)], Sending::Call(what));
             }
             (7, Some(run)) => {
                 let mode = StepMode { is_at_most_once: argument % 3 == 0, is_read_only: false };
