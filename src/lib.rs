@@ -14,3 +14,4 @@ pub mod runtime;
 pub mod scheduler;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
+pub mod store;

@@ -66,7 +66,7 @@ fn many(from: u64, count: u64) -> ExitCode {
     let (seeds, faulty, sum) = *total.lock().expect("no thread panics with it");
     println!(
         "{seeds} seeds in {:.1} s: {} actions, {} runs, {} records, {} bodies; {} kills, {} power cuts, {} crashes in \
-         recovery, {} orderly ends; {} threads died, {} were seized, {} shards went to others; {} damaged copies, {} of them refused; {} failed calls in {faulty} seeds; {:.1} days of simulated time",
+         recovery, {} orderly ends; {} checkpoints, {} failed; {} threads died, {} were seized, {} shards went to others; {} damaged copies, {} of them refused; {} failed calls in {faulty} seeds; {:.1} days of simulated time",
         begun.elapsed().as_secs_f64(),
         sum.actions,
         sum.runs,
@@ -76,6 +76,8 @@ fn many(from: u64, count: u64) -> ExitCode {
         sum.power_cuts,
         sum.crashes_in_recovery,
         sum.clean_closes,
+        sum.checkpoints,
+        sum.checkpoints_failed,
         sum.losses,
         sum.seizures,
         sum.moved_shards,
@@ -109,6 +111,8 @@ fn add((seeds, faulty, sum): &mut (u64, u64, Report), report: &Report) {
         power_cuts: sum.power_cuts + report.power_cuts,
         crashes_in_recovery: sum.crashes_in_recovery + report.crashes_in_recovery,
         clean_closes: sum.clean_closes + report.clean_closes,
+        checkpoints: sum.checkpoints + report.checkpoints,
+        checkpoints_failed: sum.checkpoints_failed + report.checkpoints_failed,
         damages: sum.damages + report.damages,
         damages_refused: sum.damages_refused + report.damages_refused,
         failed_calls: sum.failed_calls + report.failed_calls,

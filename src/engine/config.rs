@@ -3,7 +3,7 @@
 use crate::log::{FileStorage, LogOptions, MemoryStorage, ReadOnlyStorage, Storage};
 use crate::machine::Limits;
 use crate::record::FIELDS_BYTES_MAX;
-use crate::runtime::{Clock, DeclaredSchedules, FlushMode, Relay};
+use crate::runtime::{CheckpointOptions, Clock, DeclaredSchedules, FlushMode, Relay};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -62,6 +62,9 @@ pub struct Config {
     /// The schedules that code declares, as [`crate::engine::encode_schedule`] writes them. Those declared before and
     /// not now go. `None`: all stay as they are.
     pub schedules: Option<DeclaredSchedules>,
+    /// When checkpoints are made, so that the log is trimmed; `None`: none are, and the log keeps everything. A run store
+    /// that is there is read all the same. Default none.
+    pub checkpoints: Option<CheckpointOptions>,
 }
 
 impl Config {
@@ -84,6 +87,7 @@ impl Config {
             relay: None,
             tasks: crate::scheduler::Config::default(),
             schedules: None,
+            checkpoints: None,
         }
     }
 

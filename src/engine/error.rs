@@ -3,6 +3,7 @@
 use crate::log::LogError;
 use crate::machine::Refusal;
 use crate::runtime::GroupError;
+use crate::store::StoreError;
 use std::fmt;
 
 /// Stable codes; each has one class in the SDK.
@@ -94,6 +95,7 @@ impl From<GroupError> for EngineError {
     fn from(error: GroupError) -> Self {
         match error {
             GroupError::Log(error) => error.into(),
+            GroupError::Store(ref reason) => EngineError::new(store_code(reason), error.to_string()),
             GroupError::Record(..) => EngineError::new(ErrorCode::LogCorrupt, error.to_string()),
             GroupError::Shards(text) => EngineError::new(ErrorCode::BadInput, text),
             GroupError::Tasks(error) => EngineError::new(ErrorCode::BadInput, error.to_string()),
@@ -114,6 +116,15 @@ impl From<LogError> for EngineError {
             _ => ErrorCode::Storage,
         };
         EngineError::new(code, error.to_string())
+    }
+}
+
+fn store_code(error: &StoreError) -> ErrorCode {
+    match error {
+        StoreError::Damaged { .. } | StoreError::Foreign { .. } => ErrorCode::LogCorrupt,
+        StoreError::Newer { .. } => ErrorCode::NewerFormat,
+        StoreError::Full { .. } => ErrorCode::StorageFull,
+        StoreError::Io { .. } => ErrorCode::Storage,
     }
 }
 

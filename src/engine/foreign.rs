@@ -83,7 +83,7 @@ impl ForeignEngine {
     fn open_group(config: &Config) -> Result<Arc<Group>, EngineError> {
         let flush = config.flush_mode().map_err(bad_input)?;
         super::schedules::check_declared(config)?;
-        Ok(Arc::new(Group::open(GroupOptions {
+        let group = Arc::new(Group::open(GroupOptions {
             storage: config.storage()?,
             log: config.log,
             shards: config.shards,
@@ -96,7 +96,10 @@ impl ForeignEngine {
             relay: config.relay.clone(),
             tasks: config.tasks.clone(),
             schedules: config.schedules.clone(),
-        })?))
+            checkpoints: config.checkpoints,
+        })?);
+        group.keep_checkpoints();
+        Ok(group)
     }
 
     /// What opening found.

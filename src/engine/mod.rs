@@ -59,7 +59,7 @@ pub use crate::record::{
     CatchUp, Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Overlap, Parent, Reserve, RetryPolicy, ScheduleSpec,
     TaskNo, TaskSpec, When, encode_schedule,
 };
-pub use crate::runtime::{Accepted, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
+pub use crate::runtime::{Accepted, CheckpointOptions, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{
     Bounds, Config as TaskConfig, Dedupe, DedupeMode, DedupeScope, Lease, Member, OnFull, QueueConfig, UnknownKey,
 };

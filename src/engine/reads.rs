@@ -222,7 +222,8 @@ impl ForeignEngine {
     pub fn health(&self) -> (&'static str, Vec<String>) {
         match self.group.log_state() {
             LogState::Healthy => {
-                let problems = self.worker_problems();
+                let mut problems = self.worker_problems();
+                problems.extend(self.group.checkpoint_trouble());
                 (if problems.is_empty() { "ok" } else { "degraded" }, problems)
             }
             LogState::Full(error) => {

@@ -2,7 +2,7 @@
 
 use super::LogError;
 use super::device::{Batch, Device};
-use super::recovery::{self, Opened};
+use super::recovery::{self, Found, Opened};
 use super::reserve;
 use super::segment::{WriteFault, is_full};
 use super::storage::Storage;
@@ -83,6 +83,8 @@ pub struct Log {
     trimming: Mutex<()>,
     durable: AtomicU64,
     last: AtomicU64,
+    /// Bytes of records, those that were there at the open included. Changes under the lock of the staging.
+    appended_bytes: AtomicU64,
     /// The header of the growing segment says that everything up to here is durable.
     marked: AtomicU64,
     /// Up to here the reserve may be used.
@@ -108,8 +110,19 @@ impl Log {
         options: LogOptions,
         each: &mut dyn FnMut(Lsn, Source, &[u8]),
     ) -> Result<(Log, Opened), LogError> {
+        Log::open_beside(storage, options, &mut |_| Ok(Lsn::NONE), each)
+    }
+
+    /// The same beside something that goes with the log. `begin` is called once the directory is this opening's alone and
+    /// before any record is read or anything is written; it answers with what it knows was durable, or refuses.
+    pub fn open_beside(
+        storage: Arc<dyn Storage>,
+        options: LogOptions,
+        begin: &mut dyn FnMut(Found) -> Result<Lsn, LogError>,
+        each: &mut dyn FnMut(Lsn, Source, &[u8]),
+    ) -> Result<(Log, Opened), LogError> {
         let lock = storage.lock()?;
-        let mut recovered = recovery::recover(&*storage, &options, each)?;
+        let mut recovered = recovery::recover(&*storage, &options, begin, each)?;
         recovered.opened.warnings.extend(storage.warning());
         let last = recovered.last;
         let device = Device::new(storage, recovered.segment, recovered.chain, recovered.older, lock);
@@ -120,6 +133,7 @@ impl Log {
             trimming: Mutex::new(()),
             durable: AtomicU64::new(last.0),
             last: AtomicU64::new(last.0),
+            appended_bytes: AtomicU64::new(recovered.opened.bytes),
             // What was copied is in the header, and what was not is in the one before it.
             marked: AtomicU64::new(last.0),
             urgent: AtomicU64::new(0),
@@ -154,6 +168,8 @@ impl Log {
         staging.last = lsn;
         staging.batch.push(lsn, source, record);
         self.last.store(lsn.0, Ordering::Release);
+        let bytes = self.appended_bytes.load(Ordering::Relaxed) + record.len() as u64;
+        self.appended_bytes.store(bytes, Ordering::Relaxed);
         Ok(lsn)
     }
 
@@ -167,6 +183,12 @@ impl Log {
     #[must_use]
     pub fn last(&self) -> Lsn {
         Lsn(self.last.load(Ordering::Acquire))
+    }
+
+    /// Bytes of records that were appended since the log was opened, or found then.
+    #[must_use]
+    pub fn appended_bytes(&self) -> u64 {
+        self.appended_bytes.load(Ordering::Relaxed)
     }
 
     /// Writes everything appended so far and waits for the device. Returns what is durable then.

@@ -25,6 +25,8 @@ pub enum LogError {
     TooLarge { bytes: usize, max_bytes: usize },
     /// The directory cannot be used, whatever is in it.
     Directory { directory: String, detail: String },
+    /// What belongs to the log refuses to go with it; in its own words.
+    Refused { reason: Arc<str> },
     /// The system failed.
     Io { operation: &'static str, file: String, kind: io::ErrorKind, detail: String },
 }
@@ -67,6 +69,7 @@ impl fmt::Display for LogError {
             LogError::Directory { directory, detail } => {
                 write!(formatter, "directory \"{directory}\" cannot be used: {detail}")
             }
+            LogError::Refused { reason } => formatter.write_str(reason),
             LogError::Io { operation, file, detail, .. } => write!(formatter, "could not {operation} {file}: {detail}"),
         }
     }

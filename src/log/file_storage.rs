@@ -197,6 +197,10 @@ impl StorageFile for DiskFile {
         self.file.write_all_at(bytes, offset)
     }
 
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }

@@ -54,6 +54,10 @@ impl StorageFile for Gone {
         gone()
     }
 
+    fn set_len(&self, _length: u64) -> io::Result<()> {
+        gone()
+    }
+
     fn sync(&self) -> io::Result<()> {
         gone()
     }

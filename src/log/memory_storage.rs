@@ -64,7 +64,11 @@ impl MemoryStorage {
         for content in directory.files.values() {
             let mut content = content.lock();
             while let Some(Before { offset, overwritten, kept, length }) = content.before.pop() {
-                content.bytes[offset..offset + overwritten.len()].copy_from_slice(&overwritten);
+                let end = offset + overwritten.len();
+                if content.bytes.len() < end {
+                    content.bytes.resize(end, 0);
+                }
+                content.bytes[offset..end].copy_from_slice(&overwritten);
                 content.bytes.truncate(kept);
                 content.length = length;
             }
@@ -164,6 +168,16 @@ impl StorageFile for MemoryFile {
         let overwritten = content.bytes[from.min(kept)..end.min(kept)].to_vec();
         content.before.push(Before { offset: from.min(kept), overwritten, kept, length });
         content.write(bytes, from);
+        Ok(())
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        let content = &mut *self.0.lock();
+        let (kept, before) = (content.bytes.len(), content.length);
+        let length = length as usize;
+        let cut = content.bytes.split_off(kept.min(length));
+        content.before.push(Before { offset: kept.min(length), overwritten: cut, kept, length: before });
+        content.length = length;
         Ok(())
     }
 

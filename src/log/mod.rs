@@ -40,5 +40,5 @@ pub use error::LogError;
 pub use file_storage::FileStorage;
 pub use memory_storage::MemoryStorage;
 pub use read_only::ReadOnlyStorage;
-pub use recovery::Opened;
+pub use recovery::{Found, Opened};
 pub use storage::{LockGuard, Storage, StorageFile};

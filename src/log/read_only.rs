@@ -95,6 +95,10 @@ impl StorageFile for ReadOnlyFile {
         Err(io::ErrorKind::PermissionDenied.into())
     }
 
+    fn set_len(&self, _length: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }

@@ -29,6 +29,10 @@ pub struct Opened {
     pub clean: bool,
     /// Records read.
     pub records: u64,
+    /// Bytes of these records.
+    pub bytes: u64,
+    /// The newest record.
+    pub last: Lsn,
     /// Bytes behind the last whole frame that were put aside.
     pub torn_bytes: u64,
     /// Records that may never have been flushed and were written again.
@@ -37,6 +41,17 @@ pub struct Opened {
     pub store_id: [u8; 16],
     /// What somebody should know, though it hinders nothing.
     pub warnings: Vec<String>,
+}
+
+/// What is known of a log before its records are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    /// There is none: it is about to be made.
+    pub is_new: bool,
+    /// Identity of the directory.
+    pub store_id: [u8; 16],
+    /// The first record that is there, or will be.
+    pub first: Lsn,
 }
 
 /// A log that is ready to grow.
@@ -66,6 +81,9 @@ struct Walk<'a> {
     /// Frames past the watermark.
     tail: Vec<TailFrame>,
     records: u64,
+    bytes: u64,
+    /// Somebody outside the log knows that this was durable.
+    known_durable: Lsn,
     warnings: Vec<String>,
 }
 
@@ -77,10 +95,12 @@ pub(super) fn store_tag(store: &[u8; 16]) -> u32 {
 pub(super) fn recover(
     storage: &dyn Storage,
     options: &LogOptions,
+    begin_reading: &mut dyn FnMut(Found) -> Result<Lsn, LogError>,
     each: &mut dyn FnMut(Lsn, Source, &[u8]),
 ) -> Result<Recovered, LogError> {
     let headers = read_headers(storage)?;
-    let Some(newest) = headers.last().copied() else { return create(storage, options) };
+    let Some(newest) = headers.last().copied() else { return create(storage, options, begin_reading) };
+    let known_durable = begin_reading(Found { is_new: false, store_id: newest.store, first: headers[0].first })?;
     let mut walk = Walk {
         options,
         each,
@@ -90,6 +110,8 @@ pub(super) fn recover(
         watermark: Lsn(headers[0].first.0 - 1),
         tail: Vec::new(),
         records: 0,
+        bytes: 0,
+        known_durable,
         warnings: Vec::new(),
     };
     let mut torn_bytes = 0;
@@ -104,7 +126,7 @@ pub(super) fn recover(
         older.pop();
     }
     let clean = walk.is_sealed;
-    let (next, records, warnings) = (walk.next, walk.records, walk.warnings);
+    let (next, records, bytes, warnings) = (walk.next, walk.records, walk.bytes, walk.warnings);
     let tail = if clean || cfg!(fusee_mutant = "tail_not_copied") { Vec::new() } else { walk.tail };
     let copied = tail.iter().map(|frame| u64::from(frame.count)).sum();
     let header = SegmentHeader {
@@ -117,13 +139,20 @@ pub(super) fn recover(
     // A file that an open before this one took away may come back, after the one before it is taken away below.
     storage.sync_directory().map_err(|error| LogError::io("sync", "the directory", &error))?;
     let (segment, chain) = begin(storage, options, header, &tail)?;
-    let opened = Opened { created: false, clean, records, torn_bytes, copied, store_id: newest.store, warnings };
-    Ok(Recovered { segment, chain, last: Lsn(next.0 - 1), older, opened })
+    let last = Lsn(next.0 - 1);
+    let opened =
+        Opened { created: false, clean, records, bytes, last, torn_bytes, copied, store_id: newest.store, warnings };
+    Ok(Recovered { segment, chain, last, older, opened })
 }
 
-fn create(storage: &dyn Storage, options: &LogOptions) -> Result<Recovered, LogError> {
+fn create(
+    storage: &dyn Storage,
+    options: &LogOptions,
+    begin_reading: &mut dyn FnMut(Found) -> Result<Lsn, LogError>,
+) -> Result<Recovered, LogError> {
     let mut store = [0; 16];
     getrandom::fill(&mut store).map_err(no_randomness)?;
+    begin_reading(Found { is_new: true, store_id: store, first: Lsn(1) })?;
     let header = SegmentHeader {
         number: 1,
         epoch: next_epoch(0)?,
@@ -357,6 +386,7 @@ impl Walk<'_> {
         })
         .ok()?;
         self.records += u64::from(header.count);
+        self.bytes += payload.len() as u64;
         self.next = last;
         self.chain = checksum;
         self.is_sealed = header.is_seal;
@@ -386,6 +416,10 @@ impl Walk<'_> {
         if is_short {
             let detail = format!("the file had {} bytes, it has {}", segment.length, bytes.len());
             return Err(damage(name, bytes.len() as u64, self.next, &detail));
+        }
+        if self.next <= self.known_durable {
+            let detail = format!("the run store knows that record {} was durable", self.known_durable);
+            return Err(damage(name, position, self.next, &detail));
         }
         if self.next <= segment.watermark {
             let detail = format!("its header knows that record {} was durable", segment.watermark);

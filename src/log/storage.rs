@@ -39,6 +39,8 @@ pub trait StorageFile: Send + Sync {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes all of `bytes` at `offset`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Cuts the file, or continues it with zeros. Durable like a write.
+    fn set_len(&self, length: u64) -> io::Result<()>;
     /// Makes what was written durable.
     fn sync(&self) -> io::Result<()>;
     /// Writes all of `bytes` at `offset`, within the file, and makes them durable.

@@ -270,6 +270,10 @@ impl StorageFile for FaultyFile {
         self.check()?;
         self.file.write_at(bytes, offset)
     }
+    fn set_len(&self, length: u64) -> std::io::Result<()> {
+        self.check()?;
+        self.file.set_len(length)
+    }
     fn sync(&self) -> std::io::Result<()> {
         self.check()?;
         self.file.sync()

@@ -5,11 +5,13 @@
 
 use super::commands::{Refusal, StartCommand, Started};
 use super::messages::Body;
-use super::run::{OpenRun, Run, RunIx};
+use super::run::{Given, Run, RunIx};
 use super::shard::{Effect, Shard, Work};
 use crate::record::{
-    Caller, Class, Origin, Outcome, Record, RunNo, Seq, Status, TaskSpec, decode_order, encode_failure,
+    Caller, Class, DecodeError, Origin, Outcome, Reader, Record, RunNo, Seq, Status, TaskSpec, Writer, decode_order,
+    encode_failure,
 };
+use std::sync::Arc;
 
 /// How a run is put before the scheduler.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +27,6 @@ pub struct Enqueued<'a> {
 pub(crate) struct Ticket {
     /// The run that it was made for: the first of those that took each other's place.
     pub(crate) run: RunNo,
-    /// It has not been let in.
-    pub(crate) is_waiting: bool,
     pub(crate) timeout_ms: Option<i64>,
     /// What tasks that the run waits for have from it: they are as urgent as it is, and take its tenant's share.
     class: Class,
@@ -48,7 +48,7 @@ impl Shard {
     /// Whether the run waits until the scheduler lets it start.
     #[must_use]
     pub fn is_queued(&self, run: RunIx) -> bool {
-        self.run(run).open().is_some_and(OpenRun::is_queued)
+        self.run(run).open().is_some_and(|open| open.is_queued)
     }
 
     /// The operation under which the scheduler knows the run, while it stands for it.
@@ -141,9 +141,8 @@ impl Shard {
         effects: &mut Option<&mut Vec<Effect>>,
     ) {
         let no = self.run(run).no;
-        if let Some(open) = self.open_mut(run) {
-            open.ticket = Some(Box::new(Ticket::of(no, enqueued)));
-        }
+        let watchers = self.run(run).open().map(|open| open.watchers.clone()).unwrap_or_default();
+        self.give(run, Given { watchers, ticket: Some(Arc::new(Ticket::of(no, enqueued))) });
         let caller = Caller { shard: self.id, run: no, seq: Seq(0) };
         let body = Body::Order { caller, role: crate::record::TaskRole::Run, order: enqueued.order.into() };
         self.post(crate::record::ShardId::SCHEDULER, lsn, body, effects);
@@ -153,9 +152,9 @@ impl Shard {
     pub(super) fn apply_activated(&mut self, run: RunIx, time_ms: i64, effects: &mut Option<&mut Vec<Effect>>) {
         let target = self.run_mut(run);
         target.started_ms = time_ms;
-        let Some(ticket) = target.open_mut().and_then(|open| open.ticket.as_mut()) else { return };
-        ticket.is_waiting = false;
-        if let Some(timeout_ms) = ticket.timeout_ms {
+        let Some(open) = target.open_mut().filter(|open| open.is_queued) else { return };
+        open.is_queued = false;
+        if let Some(timeout_ms) = open.ticket.as_ref().and_then(|ticket| ticket.timeout_ms) {
             let deadline_ms = time_ms.saturating_add(timeout_ms);
             target.deadline_ms = Some(deadline_ms);
             self.timers.set(deadline_ms, run, Seq(0));
@@ -170,12 +169,32 @@ impl Ticket {
         let spec = decode_order(order).ok().map(|(_, spec)| spec);
         Ticket {
             run,
-            is_waiting: true,
             timeout_ms,
             class: spec.as_ref().map_or(Class::Normal, |spec| spec.class),
             tenant: spec.as_ref().and_then(|spec| spec.tenant).map(Box::from),
             deadline_ms: spec.and_then(|spec| spec.deadline_ms),
         }
+    }
+}
+
+/// As checkpoints have it.
+impl Ticket {
+    pub(super) fn encode(&self, out: &mut Writer<'_>) {
+        out.number(self.run.0);
+        out.option(self.timeout_ms, Writer::signed);
+        out.byte(self.class.code());
+        out.option(self.tenant.as_deref(), Writer::text);
+        out.option(self.deadline_ms, Writer::signed);
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Ticket, DecodeError> {
+        Ok(Ticket {
+            run: RunNo(reader.number()?),
+            timeout_ms: reader.option(Reader::signed)?,
+            class: super::message_codec::read_code(reader, Class::from_code)?,
+            tenant: reader.option(Reader::text)?.map(Box::from),
+            deadline_ms: reader.option(Reader::signed)?,
+        })
     }
 }
 
@@ -194,12 +213,6 @@ impl Run {
             }
         }
         lent
-    }
-}
-
-impl OpenRun {
-    pub(crate) fn is_queued(&self) -> bool {
-        self.ticket.as_ref().is_some_and(|ticket| ticket.is_waiting)
     }
 }
 

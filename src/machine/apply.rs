@@ -48,6 +48,9 @@ impl Shard {
             Record::Start { run, time_ms, new, .. } => Some(self.create(*run, *time_ms, new)),
             _ => run,
         };
+        if let Some(run) = run {
+            self.touch(run);
+        }
         let entry = run.and_then(|run| {
             let run = self.run_mut(run);
             run.last = lsn;
@@ -215,11 +218,10 @@ impl Shard {
     }
 
     fn create(&mut self, no: RunNo, time_ms: i64, new: &NewRun<'_>) -> RunIx {
-        let run = RunIx(u32::try_from(self.runs.len()).expect("runs in memory are bounded far below 2^32"));
         let watchers = new.parent.iter().map(|(caller, _)| *caller).collect();
         self.newest_ms = self.newest_ms.max(time_ms);
-        self.index.add_run(run, new.kind);
-        self.runs.push(Run {
+        self.index.add_run(no, new.kind);
+        let run = self.place(Run {
             no,
             id: new.id.into(),
             kind: new.kind.into(),
@@ -233,9 +235,11 @@ impl Shard {
             parent: new.parent,
             last: Lsn::NONE,
             journal: super::journal::Journal::default(),
+            given: None,
             updates: None,
             calls: None,
             state: RunState::Open(Box::new(OpenRun { watchers, ..OpenRun::default() })),
+            saved: super::checkpoint::Saved::default(),
         });
         self.by_id.insert(new.id.into(), run);
         self.next_no = no.0 + 1;
@@ -300,7 +304,7 @@ impl Shard {
             unreachable!("a run ends once: every caller looks first");
         };
         self.open_count -= 1;
-        self.index.end_run(run, status);
+        self.index.end_run(self.runs[run.0 as usize].no, status);
         if status == Status::Completed {
             self.metrics.runs_completed += 1;
         } else {
@@ -325,7 +329,9 @@ impl Shard {
             let caller = Caller { shard: self.id, run: ticket.run, seq: Seq(0) };
             self.post(ShardId::SCHEDULER, lsn, Body::RunOver { caller, outcome: outcome_of(status) }, effects);
         }
-        self.keep_journal(run);
+        if !self.has_store {
+            self.keep_journal(run);
+        }
         let was_loaded = !matches!(open.code, Code::Absent);
         push(effects, Effect::Ended { run, was_loaded });
     }
@@ -365,7 +371,7 @@ impl Shard {
     }
 
     /// Keeps the newest journals of ended runs within their bound.
-    fn keep_journal(&mut self, run: RunIx) {
+    pub(super) fn keep_journal(&mut self, run: RunIx) {
         self.ended_journal_bytes += self.run(run).journal.end() as usize;
         self.ended_journals.push_back(run);
         while self.ended_journal_bytes > ENDED_JOURNAL_BYTES_MAX {

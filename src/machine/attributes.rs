@@ -63,8 +63,9 @@ pub fn check_attributes_kept(old: &[u8], set: &[u8]) -> Result<(), String> {
 impl Shard {
     pub(super) fn attributes_set(&mut self, run: RunIx, set: &[u8]) {
         let merged = merge_attributes(&self.run(run).attributes, set).into_boxed_slice();
-        let old = std::mem::replace(&mut self.run_mut(run).attributes, merged);
-        self.index.remove_attributes(run, &old);
-        self.index.add_attributes(run, &self.runs[run.0 as usize].attributes);
+        let target = &mut self.runs[run.0 as usize];
+        let old = std::mem::replace(&mut target.attributes, merged);
+        self.index.remove_attributes(target.no, &old);
+        self.index.add_attributes(target.no, &target.attributes);
     }
 }

@@ -550,6 +550,7 @@ impl Shard {
             is_cancelled: open.is_cancelled,
             is_held: open.is_held,
             ticket: open.ticket.take(),
+            is_queued: open.is_queued,
             tries: open.tries,
             // Bodies of the life before may still run somewhere.
             is_recovered: true,

@@ -2,9 +2,10 @@
 //! records with its LSN: journals, walks and histories know only those.
 
 use super::admission::{Enqueued, Ticket};
-use super::run::{RunIx, RunState};
+use super::run::{Given, RunIx, RunState};
 use super::shard::{Effect, Shard};
 use crate::record::{Caller, DecodeError, Lsn, NewSignal, Numbered, Reader, Record, RunNo, Status, Writer};
+use std::sync::Arc;
 
 impl Shard {
     /// Does to the state what a record says, if it is one of several things.
@@ -121,7 +122,7 @@ impl Shard {
     }
 
     /// What a run has that is not to end with it.
-    fn leave_place(&mut self, old: RunIx) -> (Vec<Caller>, Option<Box<Ticket>>) {
+    fn leave_place(&mut self, old: RunIx) -> (Vec<Caller>, Option<Arc<Ticket>>) {
         if let Some(calls) = &mut self.run_mut(old).calls {
             // They are told by the run that takes the calls along.
             calls.leave_callers();
@@ -131,14 +132,12 @@ impl Shard {
     }
 
     /// A run goes on for one that has ended, and for those who waited for its end.
-    fn take_place(&mut self, old: RunIx, run: RunIx, watchers: Vec<Caller>, ticket: Option<Box<Ticket>>) {
-        if let Some(open) = self.open_mut(run) {
-            open.watchers = watchers;
-            // The task stands for all of them, one after the other.
-            open.ticket = ticket;
-        }
+    fn take_place(&mut self, old: RunIx, run: RunIx, watchers: Vec<Caller>, ticket: Option<Arc<Ticket>>) {
+        // The task stands for all of them, one after the other.
+        self.give(run, Given { watchers, ticket });
+        let next = self.run(run).no;
         if let RunState::Ended(end) = &mut self.run_mut(old).state {
-            end.continued = Some(run);
+            end.continued = Some(next);
         }
     }
 

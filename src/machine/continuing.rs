@@ -1,7 +1,7 @@
 //! A run that ends so that the next one under its id goes on.
 
 use super::code::Halt;
-use super::run::RunIx;
+use super::run::{Given, RunIx};
 use super::shard::{Shard, Work};
 use crate::record::{NewRun, Record, Status};
 
@@ -53,13 +53,26 @@ impl Shard {
         Ok(())
     }
 
-    /// The run that goes on for a run: itself, or the last one of those that took its place.
+    /// The run that goes on for a run: itself, or the last one in memory of those that took its place.
     #[must_use]
     pub fn last_of_chain(&self, run: RunIx) -> RunIx {
         let mut run = run;
-        while let Some(next) = self.run(run).end().and_then(|end| end.continued) {
+        while let Some(next) = self.run(run).end().and_then(|end| end.continued).and_then(|no| self.run_of(no)) {
             run = next;
         }
         run
+    }
+
+    /// A run has what its own records do not tell, before anything else happens to it.
+    pub(super) fn give(&mut self, run: RunIx, given: Given) {
+        let target = self.run_mut(run);
+        let no = target.no;
+        if let Some(open) = target.open_mut() {
+            open.watchers.clone_from(&given.watchers);
+            open.ticket.clone_from(&given.ticket);
+            // Whoever takes the place of another one has started.
+            open.is_queued = given.ticket.as_ref().is_some_and(|ticket| ticket.run == no);
+        }
+        target.given = Some(Box::new(given));
     }
 }

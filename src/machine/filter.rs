@@ -4,7 +4,7 @@ use super::index::{Key, Span, kind_key, order_key, status_key, value_key};
 use super::run::RunIx;
 use super::shard::Shard;
 use super::views::{QUEUED, RunView};
-use crate::record::{Attribute, Status, attributes_in};
+use crate::record::{Attribute, RunNo, Status, attributes_in};
 use std::cmp::Ordering;
 
 /// A condition. Times are in ms since 1970.
@@ -216,34 +216,49 @@ impl Shard {
         after: Option<(i64, u64)>,
         limit: usize,
     ) -> Vec<RunIx> {
-        let count = self.runs.len() as u32;
-        let place = |(order_ms, no): (i64, u64)| {
-            self.runs.partition_point(|run| (run.order_ms, run.no.0) < (order_ms, no)) as u32
-        };
+        let count = self.next_run_no();
         let (first, end) = match after {
-            None => (0, count),
-            Some(after) if is_newest_first => (0, place(after)),
-            Some((order_ms, no)) => (place((order_ms, no.saturating_add(1))), count),
+            None => (RunNo(0), count),
+            Some(after) if is_newest_first => (RunNo(0), self.first_from(after)),
+            Some((order_ms, no)) => (self.first_from((order_ms, no.saturating_add(1))), count),
         };
-        let is_meant = |run: &RunIx| filter.admits(&self.view(*run));
         let mut found = Vec::new();
-        let mut take = |runs: &mut dyn Iterator<Item = RunIx>| found.extend(runs.filter(is_meant).take(limit));
+        let mut take = |runs: &mut dyn Iterator<Item = RunIx>| {
+            found.extend(runs.filter(|run| filter.admits(&self.view(*run))).take(limit));
+        };
+        let known = |no| self.run_of(no);
+        let range = first..end.max(first);
         match self.way(filter) {
-            Way::Walk if is_newest_first => take(&mut (first..end).rev().map(RunIx)),
-            Way::Walk => take(&mut (first..end).map(RunIx)),
-            Way::Ordered(span) if is_newest_first => take(&mut self.index.runs(span, first, end).rev()),
-            Way::Ordered(span) => take(&mut self.index.runs(span, first, end)),
+            Way::Walk if is_newest_first => take(&mut self.by_no.range(range).rev().map(|(_, run)| *run)),
+            Way::Walk => take(&mut self.by_no.range(range).map(|(_, run)| *run)),
+            Way::Ordered(span) if is_newest_first => {
+                take(&mut self.index.runs(span, first, end).rev().filter_map(known));
+            }
+            Way::Ordered(span) => take(&mut self.index.runs(span, first, end).filter_map(known)),
             Way::Gathered(spans) => {
-                let mut runs: Vec<RunIx> = spans.iter().flat_map(|span| self.index.runs(*span, first, end)).collect();
+                let mut runs: Vec<RunNo> = spans.iter().flat_map(|span| self.index.runs(*span, first, end)).collect();
                 runs.sort_unstable();
                 runs.dedup();
                 if is_newest_first {
                     runs.reverse();
                 }
-                take(&mut runs.into_iter());
+                take(&mut runs.into_iter().filter_map(known));
             }
         }
         found
+    }
+
+    /// A number below which are exactly the runs before a place in the order of starts.
+    fn first_from(&self, place: (i64, u64)) -> RunNo {
+        let (mut low, mut high) = (0, self.next_no);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.by_no.range(RunNo(middle)..).next() {
+                Some((no, run)) if (self.run(*run).order_ms, no.0) < place => low = no.0 + 1,
+                Some(_) | None => high = middle,
+            }
+        }
+        RunNo(low)
     }
 
     fn way(&self, filter: &Filter) -> Way {

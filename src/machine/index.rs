@@ -1,11 +1,10 @@
 //! Which runs of a shard may be what somebody looks for: by type, by status, by search attribute.
 //!
-//! One ordered set of (field, value, run), 16 bytes an entry. A value is a number that stands for it: a hash, to be found
+//! One ordered set of (field, value, run), 24 bytes an entry; runs by their numbers, which are in the order of their start. A value is a number that stands for it: a hash, to be found
 //! by what it is; or, for what has an order, its first 8 bytes in that order, to be found between two others. So an entry
 //! may be there for another value, and whoever asks looks at the run itself; but none is missing.
 
-use super::run::RunIx;
-use crate::record::{Attribute, Status, attributes_in};
+use crate::record::{Attribute, RunNo, Status, attributes_in};
 use std::collections::BTreeSet;
 
 /// What a run is found by: field, value.
@@ -32,7 +31,7 @@ impl Span {
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    entries: BTreeSet<(u32, u64, u32)>,
+    entries: BTreeSet<(u32, u64, u64)>,
 }
 
 const KIND: u32 = 0;
@@ -41,46 +40,59 @@ const STATUS: u32 = 1;
 const ATTRIBUTES: u32 = 2;
 
 impl Index {
-    pub(super) fn add_run(&mut self, run: RunIx, kind: &str) {
-        self.add(kind_key(kind), run);
-        self.add(status_key(None), run);
+    pub(super) fn add_run(&mut self, no: RunNo, kind: &str) {
+        self.add(kind_key(kind), no);
+        self.add(status_key(None), no);
     }
 
-    pub(super) fn end_run(&mut self, run: RunIx, status: Status) {
-        self.remove(status_key(None), run);
-        self.add(status_key(Some(status)), run);
+    pub(super) fn end_run(&mut self, no: RunNo, status: Status) {
+        self.remove(status_key(None), no);
+        self.add(status_key(Some(status)), no);
     }
 
-    pub(super) fn add_attributes(&mut self, run: RunIx, attributes: &[u8]) {
-        each_key(attributes, |key| self.add(key, run));
+    /// A run that has ended and comes back into memory.
+    pub(super) fn add_ended(&mut self, no: RunNo, kind: &str, status: Status, attributes: &[u8]) {
+        self.add(kind_key(kind), no);
+        self.add(status_key(Some(status)), no);
+        self.add_attributes(no, attributes);
     }
 
-    pub(super) fn remove_attributes(&mut self, run: RunIx, attributes: &[u8]) {
-        each_key(attributes, |key| self.remove(key, run));
+    /// A run that has ended and leaves memory.
+    pub(super) fn remove_ended(&mut self, no: RunNo, kind: &str, status: Status, attributes: &[u8]) {
+        self.remove(kind_key(kind), no);
+        self.remove(status_key(Some(status)), no);
+        self.remove_attributes(no, attributes);
+    }
+
+    pub(super) fn add_attributes(&mut self, no: RunNo, attributes: &[u8]) {
+        each_key(attributes, |key| self.add(key, no));
+    }
+
+    pub(super) fn remove_attributes(&mut self, no: RunNo, attributes: &[u8]) {
+        each_key(attributes, |key| self.remove(key, no));
     }
 
     /// The runs of a span from `first` up to before `end`, in both directions.
-    pub(super) fn runs(&self, span: Span, first: u32, end: u32) -> impl DoubleEndedIterator<Item = RunIx> {
-        let is_meant = move |run: &u32| (first..end).contains(run);
+    pub(super) fn runs(&self, span: Span, first: RunNo, end: RunNo) -> impl DoubleEndedIterator<Item = RunNo> {
+        let is_meant = move |no: &RunNo| (first..end).contains(no);
         // Of one key the runs are in order, so that those before and behind need not be looked at.
-        let (from, to) = if span.is_ordered() { (first, end.saturating_sub(1)) } else { (0, u32::MAX) };
+        let (from, to) = if span.is_ordered() { (first.0, end.0.saturating_sub(1)) } else { (0, u64::MAX) };
         let range = (span.from.0, span.from.1, from)..=(span.to.0, span.to.1, to);
         let range = if range.is_empty() { (0, 0, 0)..=(0, 0, 0) } else { range };
-        let is_empty = first >= end;
-        self.entries.range(range).map(|(_, _, run)| *run).filter(move |run| !is_empty && is_meant(run)).map(RunIx)
+        self.entries.range(range).map(|(_, _, no)| RunNo(*no)).filter(is_meant)
     }
 
     /// How many entries a span has, or `max` if it has more.
     pub(super) fn count(&self, span: Span, max: usize) -> usize {
-        self.entries.range((span.from.0, span.from.1, 0)..=(span.to.0, span.to.1, u32::MAX)).take(max).count()
+        self.entries.range((span.from.0, span.from.1, 0)..=(span.to.0, span.to.1, u64::MAX)).take(max).count()
     }
 
-    fn add(&mut self, key: Key, run: RunIx) {
-        self.entries.insert((key.0, key.1, run.0));
+    fn add(&mut self, key: Key, no: RunNo) {
+        self.entries.insert((key.0, key.1, no.0));
     }
 
-    fn remove(&mut self, key: Key, run: RunIx) {
-        self.entries.remove(&(key.0, key.1, run.0));
+    fn remove(&mut self, key: Key, no: RunNo) {
+        self.entries.remove(&(key.0, key.1, no.0));
     }
 }
 

@@ -52,6 +52,38 @@ impl Journal {
         u32::try_from(self.bytes.len()).expect("journals are bounded live, and have room for what is read back")
     }
 
+    /// A journal of records that were checked before.
+    pub(crate) fn of(bytes: &[u8]) -> Journal {
+        let mut journal = Journal { bytes: bytes.to_vec(), records: 0 };
+        journal.records = journal.entries().count() as u32;
+        journal
+    }
+
+    /// The bytes between two positions.
+    pub(crate) fn bytes(&self, from: u32, to: u32) -> &[u8] {
+        &self.bytes[from as usize..to as usize]
+    }
+
+    /// From a position on, the first one whose entry is newer than `newest`, or the end.
+    pub(crate) fn end_at(&self, from: u32, newest: Lsn) -> u32 {
+        let mut position = from;
+        while position < self.end() {
+            let mut reader = Reader::new(&self.bytes[position as usize..]);
+            let next = (|| {
+                let length = reader.number()?;
+                let lsn = Lsn(reader.number()?);
+                reader.raw(length as usize)?;
+                Ok::<_, crate::record::DecodeError>((lsn <= newest).then(|| self.end() - reader.rest().len() as u32))
+            })()
+            .expect("a journal holds only entries that it wrote");
+            match next {
+                Some(next) => position = next,
+                None => break,
+            }
+        }
+        position
+    }
+
     /// The entry at a position, and the position of the next one.
     pub(crate) fn read(&self, position: u32) -> (Numbered<'_>, u32) {
         let mut reader = Reader::new(&self.bytes[position as usize..]);

@@ -5,7 +5,8 @@
 //! sender, so a resend is known.
 
 use crate::record::{
-    Caller, ChildSpec, IdConflict, IdReuse, Lsn, Outcome, ParentClose, RunNo, Seq, ShardId, Status, TaskNo, TaskRole,
+    Caller, ChildSpec, DecodeError, IdConflict, IdReuse, Lsn, Outcome, ParentClose, Reader, RunNo, Seq, ShardId,
+    Status, TaskNo, TaskRole, Writer,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -147,6 +148,38 @@ impl Outbox {
     /// Everything that a receiver has not acknowledged, in order.
     pub fn waiting_for(&self, from: ShardId, to: ShardId) -> impl Iterator<Item = Message> {
         self.lanes.get(&to).into_iter().flat_map(move |lane| lane.waiting_from(from, to))
+    }
+
+    /// All of it, for a checkpoint.
+    pub(super) fn encode(&self, out: &mut Writer<'_>) {
+        out.number(self.lanes.len() as u64);
+        for (to, lane) in &self.lanes {
+            out.number(u64::from(to.0));
+            out.number(lane.sent);
+            out.number(lane.waiting.len() as u64);
+            for (lsn, body) in &lane.waiting {
+                out.number(lsn.0);
+                super::message_codec::encode(body, out);
+            }
+        }
+    }
+
+    /// Reads what [`Outbox::encode`] wrote.
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Outbox, DecodeError> {
+        let mut outbox = Outbox::default();
+        for _ in 0..reader.number()? {
+            let to = ShardId(u16::try_from(reader.number()?).map_err(|_| DecodeError::Number)?);
+            let mut lane = Lane { sent: reader.number()?, ..Lane::default() };
+            for _ in 0..reader.number()? {
+                let lsn = Lsn(reader.number()?);
+                lane.waiting.push_back((lsn, Arc::new(super::message_codec::decode(reader)?)));
+            }
+            if lane.sent < lane.waiting.len() as u64 {
+                return Err(DecodeError::Number);
+            }
+            outbox.lanes.insert(to, lane);
+        }
+        Ok(outbox)
     }
 
     /// How many wait.

@@ -1,6 +1,6 @@
 //! Taking records back into memory, after an open.
 
-use super::run::{RunIx, RunState};
+use super::run::RunIx;
 use super::shard::{Effect, Shard};
 use crate::record::{DecodeError, Lsn, Record, RunNo, ShardId};
 use std::fmt;
@@ -102,13 +102,14 @@ impl Shard {
     /// The log has no more records: asks for the code of every open run. `clean` says that the last close was
     /// orderly, so that no body can have been cut off.
     pub fn restored(&mut self, clean: bool, effects: &mut Vec<Effect>) {
-        for (index, run) in self.runs.iter_mut().enumerate() {
-            if let RunState::Open(open) = &mut run.state {
+        let runs: Vec<RunIx> = self.by_no.values().copied().collect();
+        for run in runs {
+            if let Some(open) = self.open_mut(run) {
                 open.is_recovered = !clean;
                 // How many of them its code has taken will be known when it is back.
                 open.untaken = 0;
-                if !open.is_held && !open.is_queued() {
-                    effects.push(Effect::Load(RunIx(index as u32)));
+                if !open.is_held && !open.is_queued {
+                    effects.push(Effect::Load(run));
                 }
             }
         }

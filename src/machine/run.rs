@@ -2,12 +2,14 @@
 
 use super::admission::Ticket;
 use super::calls::CallBook;
+use super::checkpoint::Saved;
 use super::journal::Journal;
 use super::ops::OpenOps;
 use super::stuck::Stuck;
 use super::updates::{HandedUpdates, UpdateBook};
 use crate::record::{Caller, Lsn, ParentClose, RunNo, Seq, ShardId, Status};
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Index of a run in its shard's memory. Stable for the life of the shard in this process, and not longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,11 +36,24 @@ pub(crate) struct Run {
     /// Its newest record.
     pub(crate) last: Lsn,
     pub(crate) journal: Journal,
+    /// What it had from its start on of which its own records do not tell.
+    pub(crate) given: Option<Box<Given>>,
     /// `None`: it has had none.
     pub(crate) updates: Option<Box<UpdateBook>>,
     /// `None`: it has had none.
     pub(crate) calls: Option<Box<CallBook>>,
     pub(crate) state: RunState,
+    /// What of it is in the store.
+    pub(crate) saved: Saved,
+}
+
+/// What a run has from its start on and not by its own journal. It outlives the end of the run until that is stored.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// Who waits for its end: of a run that took the place of another one, those that waited for that.
+    pub(crate) watchers: Vec<Caller>,
+    /// The task that stands for it.
+    pub(crate) ticket: Option<Arc<Ticket>>,
 }
 
 #[derive(Debug)]
@@ -55,7 +70,7 @@ pub(crate) struct End {
     pub(crate) lsn: Lsn,
     pub(crate) payload: Box<[u8]>,
     /// The run that took its place.
-    pub(crate) continued: Option<RunIx>,
+    pub(crate) continued: Option<RunNo>,
 }
 
 /// What only a run that has not ended has.
@@ -95,7 +110,9 @@ pub(crate) struct OpenRun {
     pub(crate) orders: Vec<Caller>,
     pub(crate) watchers: Vec<Caller>,
     /// The task that stands for it, if it came through the scheduler.
-    pub(crate) ticket: Option<Box<Ticket>>,
+    pub(crate) ticket: Option<Arc<Ticket>>,
+    /// It waits until the scheduler lets it start.
+    pub(crate) is_queued: bool,
     /// Updates that the code was handed.
     pub(crate) updates: Option<Box<HandedUpdates>>,
     /// How often it was stuck and is tried again, and when that is next, in ms since 1970. Since it is in memory.

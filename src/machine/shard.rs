@@ -107,6 +107,17 @@ pub struct Shard {
     pub(crate) count: u16,
     pub(crate) runs: Vec<Run>,
     pub(super) by_id: BTreeMap<Box<str>, RunIx>,
+    pub(super) by_no: BTreeMap<RunNo, RunIx>,
+    /// Places in `runs` that are free.
+    pub(super) vacant: Vec<RunIx>,
+    /// Runs that have changed since the last checkpoint began.
+    pub(super) changed: Vec<RunIx>,
+    /// Which checkpoint will have what changes now, from 1.
+    pub(super) round: u64,
+    /// `metrics.records` when the state was last taken.
+    pub(super) records_saved: u64,
+    /// Ended runs are stored and then forgotten.
+    pub(super) has_store: bool,
     pub(super) next_no: u64,
     pub(super) open_count: usize,
     pub(super) index: Index,
@@ -132,6 +143,12 @@ impl Shard {
             count,
             runs: Vec::new(),
             by_id: BTreeMap::new(),
+            by_no: BTreeMap::new(),
+            vacant: Vec::new(),
+            changed: Vec::new(),
+            round: 1,
+            records_saved: 0,
+            has_store: false,
             next_no: 1,
             open_count: 0,
             index: Index::default(),
@@ -200,9 +217,24 @@ impl Shard {
     }
 
     pub(crate) fn run_of(&self, no: RunNo) -> Option<RunIx> {
-        // Numbers are given out from 1 on, without gaps, and every run since the first is in memory.
-        let index = usize::try_from(no.0.checked_sub(1)?).ok()?;
-        (index < self.runs.len()).then_some(RunIx(index as u32))
+        self.by_no.get(&no).copied()
+    }
+
+    /// Finds a place in memory for a run.
+    pub(super) fn place(&mut self, run: Run) -> RunIx {
+        let no = run.no;
+        let place = match self.vacant.pop() {
+            Some(place) => {
+                *self.run_mut(place) = run;
+                place
+            }
+            None => {
+                self.runs.push(run);
+                RunIx(u32::try_from(self.runs.len() - 1).expect("runs in memory are bounded far below 2^32"))
+            }
+        };
+        self.by_no.insert(no, place);
+        place
     }
 
     pub(crate) fn latest_of(&self, id: &str) -> Option<RunIx> {

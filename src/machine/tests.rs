@@ -3,6 +3,7 @@
 mod admission;
 mod awakeables;
 mod branching;
+mod checkpoint;
 mod children;
 mod continuing;
 mod hostile;

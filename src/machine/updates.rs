@@ -3,6 +3,7 @@
 
 use super::code::Halt;
 use super::commands::{Refusal, Target};
+use super::journal::Journal;
 use super::limits::{check_actor, check_text};
 use super::run::RunIx;
 use super::shard::{Effect, Shard, Work};
@@ -65,6 +66,19 @@ pub struct NewUpdate<'a> {
 }
 
 impl UpdateBook {
+    /// The updates that a journal tells of.
+    pub(super) fn of(journal: &Journal) -> Option<Box<UpdateBook>> {
+        let mut book = UpdateBook::default();
+        for (position, entry) in journal.entries() {
+            match entry.record {
+                Record::Update { id, number, .. } => book.add(id, number),
+                Record::UpdateDone { number, .. } => book.answer(number, position + 1),
+                _ => {}
+            }
+        }
+        (!book.answers.is_empty()).then(|| Box::new(book))
+    }
+
     fn add(&mut self, id: &str, number: u32) {
         if number as usize == self.answers.len() + 1 {
             self.by_id.insert(id.into(), number);

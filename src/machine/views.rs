@@ -102,10 +102,10 @@ impl Shard {
             marks: Marks {
                 is_paused: run.open().is_some_and(|open| open.is_held || !open.paused.is_empty()),
                 is_stuck: run.open().is_some_and(super::run::OpenRun::is_stuck),
-                is_queued: run.open().is_some_and(super::run::OpenRun::is_queued),
+                is_queued: run.open().is_some_and(|open| open.is_queued),
             },
             created_ms: run.created_ms,
-            started_ms: run.open().is_none_or(|open| !open.is_queued()).then_some(run.started_ms),
+            started_ms: run.open().is_none_or(|open| !open.is_queued).then_some(run.started_ms),
             order_ms: run.order_ms,
             attributes: &run.attributes,
             ended_ms: end.map(|end| end.time_ms),
@@ -126,10 +126,7 @@ impl Shard {
 
     /// All runs that the shard knows, the oldest first.
     pub fn views(&self) -> impl DoubleEndedIterator<Item = (RunIx, RunView<'_>)> {
-        (0..self.runs.len()).map(|index| {
-            let run = RunIx(index as u32);
-            (run, self.view(run))
-        })
+        self.by_no.values().map(|run| (*run, self.view(*run)))
     }
 
     /// How a run ended, its payload, and the record that says so.
@@ -153,7 +150,7 @@ impl Shard {
         match &open.code {
             Code::Stuck(stuck) => return Explanation::Stuck(stuck.clone()),
             Code::Absent if open.is_held => return Explanation::Paused(String::new()),
-            Code::Absent if open.is_queued() => {
+            Code::Absent if open.is_queued => {
                 return self.ticket(run).map_or(Explanation::Absent, Explanation::Queued);
             }
             Code::Absent => return Explanation::Absent,
@@ -186,8 +183,8 @@ impl Shard {
     #[must_use]
     pub fn orphans(&self) -> Vec<(RunIx, Seq)> {
         let mut orphans = Vec::new();
-        for (index, target) in self.runs.iter().enumerate() {
-            let run = RunIx(index as u32);
+        for run in self.by_no.values().copied() {
+            let target = self.run(run);
             let Some(open) = target.open() else { continue };
             if !open.is_waiting() || open.cursor < target.journal.end() || open.is_replaying() {
                 continue;

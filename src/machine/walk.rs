@@ -60,7 +60,7 @@ impl Shard {
     pub fn load(&mut self, run: RunIx) -> Option<bool> {
         let (skip_to, before, turn_ms) = self.replay_base(run).unwrap_or((0, 0, 0));
         let target = self.run_mut(run);
-        if !matches!(target.open()?.code, Code::Absent) || target.open()?.is_held || target.open()?.is_queued() {
+        if !matches!(target.open()?.code, Code::Absent) || target.open()?.is_held || target.open()?.is_queued {
             return None;
         }
         let end = target.journal.end();

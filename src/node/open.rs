@@ -6,7 +6,7 @@ use super::fault::{Shared, throw};
 use super::groups::export_all;
 use super::task_texts;
 use crate::engine::MemoryStorage;
-use crate::engine::{Clock, Config, Durability, FlushMode, ForeignEngine};
+use crate::engine::{CheckpointOptions, Clock, Config, Durability, FlushMode, ForeignEngine};
 use napi::bindgen_prelude::{Either, Function, JsObjectValue, Null, Object};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, Error, Status};
@@ -88,11 +88,12 @@ pub fn realm(env: &Env) -> napi::Result<Object<'_>> {
 
 fn config(options: OpenOptions) -> napi::Result<Config> {
     let bad = |text: String| Error::new(Status::InvalidArg, text);
-    let durability = match options.dir {
-        Either::B(Null) => Durability::Memory(MemoryStorage::new()),
-        Either::A(dir) => Durability::Local(dir.into()),
+    let (durability, checkpoints) = match options.dir {
+        // Nothing in memory outlives its log.
+        Either::B(Null) => (Durability::Memory(MemoryStorage::new()), None),
+        Either::A(dir) => (Durability::Local(dir.into()), Some(CheckpointOptions::default())),
     };
-    let mut config = Config::new(durability);
+    let mut config = Config { checkpoints, ..Config::new(durability) };
     config.definitions = options.definitions;
     if options.shards > 0 {
         config.shards = u16::try_from(options.shards)

@@ -76,6 +76,11 @@ impl Flusher {
         self.mode
     }
 
+    /// Time passes by itself, so that there may be threads.
+    pub(super) fn is_real(&self) -> bool {
+        self.is_real
+    }
+
     /// Flushes since the log was opened, and the moving average of their time.
     pub(super) fn figures(&self) -> (u64, Duration) {
         (self.flushes.load(Ordering::Relaxed), Duration::from_nanos(self.average_ns.load(Ordering::Relaxed)))

@@ -1,11 +1,13 @@
 //! Everything of one directory in one process: the log, all shards, each behind its own lock, the flusher.
 
 use super::cell::{HostEvent, Output, ShardCell};
+use super::checkpointer::Keeper;
 use super::clock::Clock;
 use super::flusher::{FlushMode, Flusher};
 use super::gauge::Gauge;
 use super::ghosts::Ghosts;
-use super::opening::{GroupError, GroupOptions, Opened, Relay, SETTINGS, SHARDS_MAX, read_settings, settings};
+use super::loading::Loading;
+use super::opening::{GroupError, GroupOptions, Opened, Relay, SHARDS_MAX, settings};
 use super::orders::Receipt;
 use super::parts::{Parts, WORKERS_MAX};
 use super::places::{Place, Places, Right};
@@ -14,7 +16,9 @@ use super::tasks::{TaskCell, TaskWork, Tasks};
 use crate::log::{Log, LogError, LogState};
 use crate::machine::{Effect, Message, Shard, Sink, Work};
 use crate::record::{Lsn, ShardId, Source};
+use crate::store::Identity;
 use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +35,8 @@ pub struct Group {
     pub(super) flusher: Arc<Flusher>,
     relay: Option<Arc<dyn Relay>>,
     tasks: Tasks,
+    /// Makes checkpoints; `None`: nobody does.
+    pub(super) keeper: Option<Arc<Keeper>>,
     store_id: [u8; 16],
     /// Numbers for records that a poisoned log did not take: nothing rests on them, nothing is released for them.
     void: AtomicU64,
@@ -66,7 +72,7 @@ impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
         let GroupOptions { storage, log: mut log_options, shards, mut workers, may_clamp_workers, .. } = options;
-        let GroupOptions { clock, flush, is_memory, limits, relay, tasks, schedules, .. } = options;
+        let GroupOptions { clock, flush, is_memory, limits, relay, tasks, schedules, checkpoints, .. } = options;
         let mut tasks = Tasks::new(tasks).map_err(GroupError::Tasks)?;
         if is_memory {
             log_options.reserve_bytes = 0;
@@ -74,43 +80,33 @@ impl Group {
         if workers > WORKERS_MAX {
             return Err(GroupError::Shards(format!("a directory has at most {WORKERS_MAX} workers, not {workers}")));
         }
-        let mut count = shards;
-        let mut machines: Vec<Shard> = Vec::new();
-        let mut fault = None;
-        let (log, opened) = Log::open(storage, log_options, &mut |lsn, source, bytes| {
-            if fault.is_some() {
-                return;
-            }
-            let result = match source {
-                Source::Scheduler if bytes.first() != Some(&SETTINGS) => {
-                    tasks.restore(lsn, bytes).map_err(|error| error.to_string())
-                }
-                Source::Scheduler => read_settings(bytes).map(|stored| {
-                    count = stored;
-                    machines = (0..stored).map(|id| Shard::new(ShardId(id), stored)).collect();
-                }),
-                Source::Shard(id) => match machines.get_mut(usize::from(id.0)) {
-                    Some(shard) => shard.restore(lsn, bytes).map_err(|error| error.to_string()),
-                    None => Err(format!("it belongs to shard {id} of {}", machines.len())),
-                },
-            };
-            if let Err(text) = result {
-                fault = Some((lsn, text));
-            }
-        })?;
-        if let Some((lsn, text)) = fault {
-            return Err(GroupError::Record(lsn, text));
+        let loading = RefCell::new(Loading::new(&*storage, &mut tasks, checkpoints.is_some()));
+        let opening = Log::open_beside(
+            Arc::clone(&storage),
+            log_options,
+            &mut |found| loading.borrow_mut().begin(found),
+            &mut |lsn, source, bytes| loading.borrow_mut().record(lsn, source, bytes),
+        );
+        let Loading { mut machines, records, bytes, mut warnings, fault, .. } = loading.into_inner();
+        if let Some(fault) = fault {
+            return Err(fault);
         }
+        let (log, opened) = opening?;
         if let Some(declared) = &schedules {
             tasks.reconcile(clock.now_ms(), declared).map_err(GroupError::Schedule)?;
         }
+        let mut count = machines.len() as u16;
         if machines.is_empty() {
+            count = shards;
             if count == 0 || count > SHARDS_MAX {
                 return Err(GroupError::Shards(format!("a directory has 1 to {SHARDS_MAX} shards, not {count}")));
             }
             log.append(Source::Scheduler, &settings(count))?;
             log.flush()?;
             machines = (0..count).map(|id| Shard::new(ShardId(id), count)).collect();
+        }
+        if checkpoints.is_some() {
+            machines.iter_mut().for_each(Shard::keep_ended_journals);
         }
         if may_clamp_workers {
             workers = workers.min(count);
@@ -124,6 +120,10 @@ impl Group {
         for machine in &mut machines {
             machine.set_limits(limits);
         }
+        let identity = Identity { store: opened.store_id, shards: count };
+        let saved_bytes = opened.bytes - bytes;
+        let keeper = checkpoints.map(|options| Arc::new(Keeper::new(storage, identity, options, saved_bytes)));
+        warnings.extend(opened.warnings);
         let log = Arc::new(log);
         let is_real = matches!(clock, Clock::System);
         let places = usize::from(workers) + 1;
@@ -135,11 +135,12 @@ impl Group {
             opened: Opened {
                 is_new: opened.created,
                 is_clean: opened.clean,
-                records: opened.records,
+                records,
+                last: opened.last,
                 torn_bytes: opened.torn_bytes,
                 open_runs: machines.iter().map(Shard::open_count).sum(),
             },
-            warnings: opened.warnings,
+            warnings,
             shards: machines.into_iter().map(|shard| Mutex::new(ShardCell::new(shard, places))).collect(),
             places: Arc::new(Places::new(places, Arc::clone(&parts.watchdog))),
             parts,
@@ -147,6 +148,7 @@ impl Group {
             clock,
             relay,
             tasks,
+            keeper,
             store_id: opened.store_id,
             void: AtomicU64::new(0),
             ghosts: Ghosts::default(),
@@ -607,6 +609,11 @@ impl Group {
         self.tasks.last()
     }
 
+    /// The oldest record of the scheduler: its state comes back from all of its records.
+    pub(super) fn tasks_first(&self) -> Option<Lsn> {
+        self.tasks.first()
+    }
+
     /// The lowest LSN that something of the scheduler's for a place waits for; `u64::MAX`: none.
     pub(super) fn tasks_wanted(&self, place: Place) -> u64 {
         self.tasks.wanted_by(place)
@@ -680,6 +687,7 @@ impl Group {
     /// Flushes, seals and lets go of the directory. Whoever still waits is not answered.
     pub fn close(&self) -> Result<(), LogError> {
         self.end_watch();
+        self.end_checkpoints();
         let closed = self.log.close();
         self.flusher.join();
         closed
@@ -688,6 +696,7 @@ impl Group {
     /// Lets go of the directory as a killed process would: nothing more is written.
     pub fn abandon(&self) {
         self.end_watch();
+        self.abandon_checkpoints();
         self.log.abandon();
         self.flusher.join();
     }

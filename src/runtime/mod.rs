@@ -1,4 +1,4 @@
-//! Introduces machine and scheduler to the log: shards and tasks behind their locks, what waits for the disk, messages
+//! Introduces machine and scheduler to the log and the run store: shards and tasks behind their locks, what waits for the disk, messages
 //! between shards and scheduler, timers, the flusher; threads that share it all, and who of them runs which code.
 //!
 //! The only module that reads clocks and starts threads. It does not know JS, nor the shape of the public API.
@@ -8,12 +8,15 @@
 //! * Everything that leaves the process is released in [`held`], by LSN, and nowhere else.
 
 mod cell;
+mod checkpoint;
+mod checkpointer;
 mod clock;
 mod flusher;
 mod gauge;
 mod ghosts;
 mod group;
 mod held;
+mod loading;
 mod offers;
 mod opening;
 mod orders;
@@ -21,10 +24,12 @@ mod outputs;
 mod parts;
 mod places;
 mod resend;
+mod store_files;
 mod tasks;
 mod watchdog;
 
 pub use cell::{HostEvent, Output, Question, ShardCell, Token};
+pub use checkpointer::{CheckpointError, CheckpointOptions};
 pub use clock::Clock;
 pub use flusher::FlushMode;
 pub use group::Group;

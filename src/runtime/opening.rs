@@ -1,11 +1,14 @@
 //! What opening a directory takes and gives: options, what was found, why it cannot be, and the record that begins it.
 
+use super::checkpointer::CheckpointOptions;
 use super::clock::Clock;
 use super::flusher::FlushMode;
+use super::store_files::STORE_NAME;
 use super::tasks::DeclaredSchedules;
 use crate::log::{LogError, LogOptions, Storage};
 use crate::machine::{Limits, Message};
 use crate::record::{Lsn, ShardId};
+use crate::store::StoreError;
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,6 +38,8 @@ pub struct GroupOptions {
     pub tasks: crate::scheduler::Config,
     /// The schedules that code declares. `None`: those there are stay as they are.
     pub schedules: Option<DeclaredSchedules>,
+    /// When checkpoints are made; `None`: none are. A run store that is there is read all the same.
+    pub checkpoints: Option<CheckpointOptions>,
 }
 
 /// Carries messages to shards that are not in this process. May drop and repeat them, never reorder those of one
@@ -56,8 +61,10 @@ pub struct Opened {
     pub is_new: bool,
     /// The last close was orderly.
     pub is_clean: bool,
-    /// Records read.
+    /// Records read from the log and applied: those that the run store did not have.
     pub records: u64,
+    /// The newest record.
+    pub last: Lsn,
     /// Bytes of an unfinished write that were put aside.
     pub torn_bytes: u64,
     /// Runs that have not ended.
@@ -71,6 +78,8 @@ pub enum GroupError {
     Log(LogError),
     /// A record cannot be understood.
     Record(Lsn, String),
+    /// The run store cannot be read, or is not the one of this log.
+    Store(StoreError),
     /// The directory belongs to another shard count, or the count is out of range.
     Shards(String),
     /// Queues or limits are defined as they cannot be.
@@ -83,6 +92,7 @@ impl fmt::Display for GroupError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GroupError::Log(error) => error.fmt(formatter),
+            GroupError::Store(error) => write!(formatter, "file \"{STORE_NAME}\": {error}"),
             GroupError::Record(lsn, text) => write!(formatter, "record {lsn} cannot be understood: {text}"),
             GroupError::Shards(text) => formatter.write_str(text),
             GroupError::Tasks(error) => error.fmt(formatter),

@@ -198,11 +198,14 @@ impl Group {
         }
     }
 
-    /// Has everybody woken who waits for the disk, whoever drives it.
+    /// Has everybody woken who waits for the disk, whoever drives it, and a checkpoint made where the log has grown.
     pub(super) fn watch_progress(&self) {
-        let (log, places) = (Arc::downgrade(&self.log), Arc::clone(&self.places));
+        let (log, places, keeper) = (Arc::downgrade(&self.log), Arc::clone(&self.places), self.keeper.clone());
         self.log.on_progress(Box::new(move || {
             let Some(log) = log.upgrade() else { return };
+            if let Some(keeper) = &keeper {
+                keeper.appended(log.appended_bytes());
+            }
             match log.state() {
                 LogState::Healthy => places.progress(log.durable()),
                 LogState::Full(_) | LogState::Poisoned(_) | LogState::Closed => places.wake_all(),

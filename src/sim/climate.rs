@@ -31,6 +31,8 @@ pub(super) struct Climate {
     pub(super) payload_bytes_max: usize,
     /// Records in a journal before its run fails.
     pub(super) journal_records_max: usize,
+    /// Checkpoints are made, in one action of so many; 0: never.
+    pub(super) checkpoint: u64,
     pub(super) faults: Faults,
 }
 
@@ -60,6 +62,7 @@ impl Climate {
             reserve_bytes: *rng.pick(&[0, 10 << 10, 32 << 10]),
             payload_bytes_max: *rng.pick(&[PAYLOAD_BYTES_SMALL, 4 << 20]),
             journal_records_max: *rng.pick(&[10, 20, 50_000, 50_000]),
+            checkpoint: *rng.pick(&[0, 10, 25, 60]),
             faults,
         }
     }

@@ -5,7 +5,7 @@ use super::disk::Rot;
 use super::host::Broken;
 use super::process::Process;
 use super::world::{FRAMES_IN_A_SECTOR, World};
-use crate::engine::{Config, Durability, ErrorCode, FlushMode, ForeignEngine, Lsn};
+use crate::engine::{CheckpointOptions, Config, Durability, ErrorCode, FlushMode, ForeignEngine, Lsn};
 use crate::log::{Log, LogOptions};
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl World {
         self.report.damages += 1;
         let config = Config { durability: Durability::Custom(Arc::new(disk)), ..self.config() };
         let opened = ForeignEngine::open(config, Box::new(|| {}));
-        let found = opened.as_ref().map(|engine| engine.opened().records).map_err(ToString::to_string);
+        let found = opened.as_ref().map(|engine| engine.opened().last).map_err(ToString::to_string);
         self.note(|| format!("a copy with a rotten {place} opens as {found:?}"));
         let vouched = match rot {
             Rot::Bit => self.vouched.back().copied(),
@@ -116,7 +116,8 @@ impl World {
                 first.get_or_insert(lsn);
             })
         };
-        let Ok((trimmed, _)) = open(&mut None) else { return Ok(()) };
+        let mut oldest = None;
+        let Ok((trimmed, _)) = open(&mut oldest) else { return Ok(()) };
         let last = trimmed.last();
         let below = Lsn(self.rng.below(last.0 + 1) + 1);
         disk.die_after(Some(self.rng.below(12) + 1));
@@ -126,7 +127,9 @@ impl World {
         disk.crash(true);
         let mut first = None;
         match open(&mut first) {
-            Ok((log, _)) if log.last() == last && first.is_none_or(|first| first <= below) => Ok(()),
+            Ok((log, _)) if log.last() == last && first.is_none_or(|first| first <= below || Some(first) == oldest) => {
+                Ok(())
+            }
             Ok((log, _)) => Err(format!("LAW-10: after a trim below {below} it has {first:?} to {}", log.last())),
             Err(error) => Err(format!("LAW-10: after a trim that died: {error}")),
         }
@@ -161,6 +164,20 @@ impl World {
         }
     }
 
+    /// What the checkpointer does, at any time.
+    pub(super) fn checkpoint(&mut self) {
+        if self.climate.crash > 0 && self.rng.one_in(6) {
+            // Anywhere in it, also while the log is trimmed; a checkpoint makes a hundred calls or so.
+            let calls = self.rng.below(150) + 1;
+            self.note(|| format!("the checkpoint may die in call {calls}"));
+            self.disk.die_after(Some(calls));
+        }
+        let made = self.engine().group().checkpoint();
+        self.report.checkpoints += u64::from(matches!(made, Ok(true)));
+        self.report.checkpoints_failed += u64::from(made.is_err());
+        self.note(|| format!("checkpoint: {made:?}"));
+    }
+
     pub(super) fn config(&self) -> Config {
         let (segment_bytes, staged_bytes_max) = (self.climate.segment_bytes, self.climate.staged_bytes_max);
         let reserve_bytes = self.climate.reserve_bytes;
@@ -172,6 +189,7 @@ impl World {
             clock: self.clock.clone(),
             payload_bytes_max: self.climate.payload_bytes_max,
             journal_records_max: self.climate.journal_records_max,
+            checkpoints: (self.climate.checkpoint > 0).then_some(CheckpointOptions { log_bytes_max: 1 }),
             definitions: if self.has_code { vec!["p".into()] } else { Vec::new() },
             ..Config::new(Durability::Custom(Arc::new(self.disk.clone())))
         }

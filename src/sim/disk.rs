@@ -212,6 +212,34 @@ impl SimDisk {
         Some((rotten, rot, place))
     }
 
+    /// What a reader would find in a file.
+    #[cfg(test)]
+    pub(super) fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        let content = self.0.lock().names.get(name).cloned()?;
+        let bytes = content.lock().cache.clone();
+        Some(bytes)
+    }
+
+    /// Puts a file in place, or away, on the device as well.
+    #[cfg(test)]
+    pub(super) fn put(&self, name: &str, bytes: Option<Vec<u8>>) {
+        let mut disk = self.0.lock();
+        match bytes {
+            Some(bytes) => {
+                let content = Content { device: bytes.clone(), cache: bytes, dirty: BTreeSet::new() };
+                disk.names.insert(name.into(), Arc::new(Mutex::new(content)));
+            }
+            None => drop(disk.names.remove(name)),
+        }
+        disk.durable_names = disk.names.clone();
+    }
+
+    /// Names of the files.
+    #[cfg(test)]
+    pub(super) fn names(&self) -> Vec<String> {
+        self.0.lock().names.keys().cloned().collect()
+    }
+
     fn call(&self, call: Call) -> io::Result<()> {
         let mut disk = self.0.lock();
         disk.calls += 1;
@@ -399,6 +427,19 @@ impl StorageFile for SimFile {
         let count = if written.is_ok() { bytes.len() } else { self.0.partly(bytes.len()) };
         self.1.lock().write(&bytes[..count], offset as usize);
         written
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        let is_extending = length as usize > self.1.lock().cache.len();
+        self.0.call(if is_extending { Call::Extend } else { Call::Write })?;
+        let content = &mut *self.1.lock();
+        let (before, after) = (content.cache.len(), length as usize);
+        content.cache.resize(after, 0);
+        // The device may still have bytes there, from before the file was cut.
+        if after > before {
+            content.dirty.extend(before / SECTOR..=(after - 1) / SECTOR);
+        }
+        Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {

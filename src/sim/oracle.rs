@@ -159,7 +159,7 @@ impl Oracle {
     pub(super) fn after_open(&mut self, engine: &ForeignEngine) -> Result<(), String> {
         let now = images(engine);
         check_journals(&now)?;
-        let found = Lsn(engine.opened().records);
+        let found = engine.opened().last;
         let Some((before, durable, last)) = self.before.take() else { return Ok(()) };
         if found < durable {
             return Err(format!("LAW-3: records up to {durable} were durable, only {found} are there"));
@@ -189,7 +189,7 @@ impl Oracle {
     /// A directory with damage in it has been opened: all of it that a later frame vouches for is there, unchanged.
     pub(super) fn after_damage(&self, engine: &ForeignEngine, vouched: Lsn) -> Result<(), String> {
         let Some((before, ..)) = &self.before else { return Ok(()) };
-        let found = Lsn(engine.opened().records);
+        let found = engine.opened().last;
         if found < vouched {
             return Err(format!("records up to {vouched} were vouched for, it opens with {found}"));
         }

@@ -9,9 +9,9 @@ use crate::log::LogOptions;
 use std::sync::Arc;
 
 /// Seeds that found a bug when they were new. What a seed does changes with the simulator, so each bug has a test of its
-/// own as well: [`every_call_of_a_recovery_may_fail_and_the_next_ones_have_everything_rule_r5`], and the pause after a
-/// cancel among the tests of the machine.
-const FOUND: &[u64] = &[66, 1126, 135_318];
+/// own as well: [`every_call_of_a_recovery_may_fail_and_the_next_ones_have_everything_rule_r5`], the reads of an open in
+/// `checkpoint_tests`, and the pause after a cancel among the tests of the machine.
+const FOUND: &[u64] = &[66, 1126, 19_861, 135_318];
 
 #[test]
 fn no_seed_breaks_a_law() {

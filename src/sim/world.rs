@@ -26,6 +26,8 @@ pub struct Report {
     pub power_cuts: u64,
     pub crashes_in_recovery: u64,
     pub clean_closes: u64,
+    pub checkpoints: u64,
+    pub checkpoints_failed: u64,
     pub damages: u64,
     pub damages_refused: u64,
     pub failed_calls: u64,
@@ -154,6 +156,10 @@ impl World {
         }
         if has_parts && self.rng.one_in(self.climate.unrest) {
             return self.unrest();
+        }
+        if self.climate.checkpoint > 0 && self.rng.one_in(self.climate.checkpoint) {
+            self.checkpoint();
+            return Ok(());
         }
         match self.rng.below(100) {
             0..=15 => self.client(),

@@ -4,17 +4,17 @@ use super::world::*;
 use crate::machine::*;
 use crate::record::*;
 
-fn before(border: Border<'_>) -> Branch<'_> {
+pub(super) fn before(border: Border<'_>) -> Branch<'_> {
     Branch { border, reapplies_signals: true, version: None, key_root: None, actor: Some("ann") }
 }
 
-fn reset(world: &mut World, id: &str, branch: Branch<'_>) -> Result<R, Refusal> {
+pub(super) fn reset(world: &mut World, id: &str, branch: Branch<'_>) -> Result<R, Refusal> {
     let home = world.home(id);
     let run = world.on(home, |shard, work| shard.reset(work, Target { id, run: None }, &branch))?;
     Ok(R(home, run))
 }
 
-fn fork(world: &mut World, id: &str, to: &str, branch: Branch<'_>) -> Result<R, Refusal> {
+pub(super) fn fork(world: &mut World, id: &str, to: &str, branch: Branch<'_>) -> Result<R, Refusal> {
     let (now_ms, home) = (world.now_ms, world.home(to));
     let copied = world.shards[world.home(id)].copy_for_fork(now_ms, Target { id, run: None }, to, &branch)?;
     Ok(R(home, world.on(home, |shard, work| shard.fork(work, &copied))?))

@@ -4,7 +4,7 @@ use super::world::*;
 use crate::machine::*;
 use crate::record::*;
 
-fn go_on(world: &mut World, run: R, input: &str) -> Result<(), Halt> {
+pub(super) fn go_on(world: &mut World, run: R, input: &str) -> Result<(), Halt> {
     let next = NextRun { version: 2, key_root: [9; 16], timeout_ms: None, input: input.as_bytes() };
     world.on(run.0, |shard, work| shard.continue_as_new(work, run.1, next))
 }

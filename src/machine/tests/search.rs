@@ -11,7 +11,7 @@ fn written(entries: &[(&str, Option<Attribute<'_>>)]) -> Vec<u8> {
     bytes
 }
 
-fn number(name: &str, value: f64) -> Vec<u8> {
+pub(super) fn number(name: &str, value: f64) -> Vec<u8> {
     written(&[(name, Some(Attribute::Number(value)))])
 }
 

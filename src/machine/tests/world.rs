@@ -235,6 +235,35 @@ impl World {
         self.on(run.0, |shard, work| shard.open_send(work, run.1, seq, id, None, what))
     }
 
+    pub(super) fn attributes(&mut self, run: R, set: &[u8]) -> Result<(), Halt> {
+        let seq = self.seq(run);
+        self.on(run.0, |shard, work| shard.set_attributes(work, run.1, seq, set))
+    }
+
+    pub(super) fn task(&mut self, run: R, kind: &str, role: TaskRole) -> Result<(), Halt> {
+        let seq = self.seq(run);
+        let spec = TaskSpec::new("queue", kind, b"in");
+        self.on(run.0, |shard, work| shard.open_task(work, run.1, seq, role, Dedupe::default(), &spec, false, Ok(())))
+    }
+
+    /// The scheduler says that what a run asked for as an operation has ended.
+    pub(super) fn task_ended(&mut self, run: R, seq: u32) {
+        let shard = &self.shards[run.0];
+        let message = Message {
+            from: ShardId::SCHEDULER,
+            to: ShardId(run.0 as u16),
+            number: shard.applied_from(ShardId::SCHEDULER) + 1,
+            lsn: Lsn::NONE,
+            body: std::sync::Arc::new(Body::Ended {
+                run: shard.view(run.1).no,
+                seq: Seq(seq),
+                status: Status::Completed,
+                payload: b"done".as_slice().into(),
+            }),
+        };
+        assert!(self.receive(&message), "it is the next one");
+    }
+
     pub(super) fn complete(&mut self, run: R, seq: u32, lease: u32, payload: &str) -> bool {
         self.on(run.0, |shard, work| shard.complete(work, run.1, Seq(seq), lease, payload.as_bytes()))
     }

@@ -22,14 +22,16 @@ struct Pair {
 impl Pair {
     fn new(seed: u64) -> Pair {
         let mut rng = Rng::new(seed);
-        let weights = rng.one_in(2).then(|| [("t0".into(), 300), ("t2".into(), 50)].into());
+        let fair = rng.one_in(2).then(|| [("t0".into(), 300), ("t2".into(), 50)].into());
         let retry = RetryPolicy { max_attempts: 3, initial_ms: 40, max_ms: 200, ..RetryPolicy::default() };
         let timeout_ms = rng.one_in(3).then_some(5_000);
-        let fair = weights.clone();
-        let of = QueueConfig { concurrency: SLOTS, retry, timeout_ms, fair, ..QueueConfig::default() };
+        Pair::of(QueueConfig { concurrency: SLOTS, retry, timeout_ms, fair, ..QueueConfig::default() }, seed, rng)
+    }
+
+    fn of(queue: QueueConfig, seed: u64, mut rng: Rng) -> Pair {
+        let reference = Reference::new(&queue, &[("c", UNITS), ("k", 1)]);
         let limits = [("c".into(), LimitSpec::Concurrency(UNITS)), ("k".into(), LimitSpec::Concurrency(1))].into();
-        let config = Config { limits, seed, ..super::world::config(of) };
-        let reference = Reference::new(SLOTS, weights, &[("c", UNITS), ("k", 1)]);
+        let config = Config { limits, seed, ..super::world::config(queue) };
         let pace = 1 + rng.below(20);
         Pair { world: World::new(config), reference, rng, heeded: 0, pace }
     }
@@ -181,6 +183,29 @@ impl Pair {
             _ => drop(engine.handle_snapshot(now_ms, "q")),
         }
     }
+}
+
+/// An attempt whose time is over and that is made again at once, and one that dies of the same at the same time: the task
+/// that waited for that is ready before the one that comes back, since the end of both attempts was set earlier.
+#[test]
+fn what_falls_due_at_one_time_comes_in_the_order_in_which_it_was_set() {
+    let retry = RetryPolicy { max_attempts: 1, initial_ms: 0, ..RetryPolicy::default() };
+    let (timeout_ms, fair) = (Some(5_000), Some([("t".into(), 100)].into()));
+    let queue = QueueConfig { concurrency: SLOTS, retry, timeout_ms, fair, ..QueueConfig::default() };
+    let mut pair = Pair::of(queue, 1, Rng::new(1));
+    let mut submit = |change: &dyn Fn(&mut TaskSpec<'static>)| {
+        let mut spec = TaskSpec::new("q", "k", b"in");
+        change(&mut spec);
+        pair.reference.begin(0);
+        pair.world.engine.handle_submit(0, &spec, Dedupe::default()).unwrap();
+        pair.agree();
+    };
+    submit(&|again| again.retry = Some(RetryPolicy { max_attempts: 2, ..retry }));
+    submit(&|_| {});
+    let parent = Parent::Number(TaskNo(2));
+    submit(&|waits| waits.after.push(Edge { parent, condition: Condition::Failure }));
+    pair.pass(5_000);
+    assert_eq!(pair.world.started, [1, 2, 3, 1].map(TaskNo));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use super::reference_limits::Claims;
 use crate::record::{Change, Class, Condition, LimitSpec, Outcome, Parent, TaskNo, TaskRecord, TaskSpec};
+use crate::scheduler::QueueConfig;
 use std::collections::BTreeMap;
 
 /// Where a task is.
@@ -40,6 +41,8 @@ pub(super) struct RefTask {
     pub(super) tag: Option<u64>,
     /// When it moves on by itself; equal times in the order in which they were set.
     wake: Option<(i64, u64)>,
+    /// When its attempt takes too long, in the same order.
+    timeout: Option<(i64, u64)>,
     wants: Vec<(String, u32)>,
 }
 
@@ -57,6 +60,7 @@ pub(super) struct Reference {
     now_ms: i64,
     pub(super) tasks: BTreeMap<TaskNo, RefTask>,
     weights: Option<BTreeMap<Box<str>, u32>>,
+    timeout_ms: Option<i64>,
     slots: u32,
     gpu_slots: u32,
     is_paused: bool,
@@ -71,12 +75,13 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    pub(super) fn new(slots: u32, weights: Option<BTreeMap<Box<str>, u32>>, limits: &[(&str, u32)]) -> Reference {
+    pub(super) fn new(queue: &QueueConfig, limits: &[(&str, u32)]) -> Reference {
         Reference {
             now_ms: 0,
             tasks: BTreeMap::new(),
-            weights,
-            slots,
+            weights: queue.fair.clone(),
+            timeout_ms: queue.timeout_ms.map(i64::from),
+            slots: queue.concurrency,
             gpu_slots: 0,
             is_paused: false,
             is_filling: false,
@@ -96,11 +101,14 @@ impl Reference {
         self.fire();
     }
 
-    /// Those whose time has come, in its order.
+    /// Those whose time has come, in its order. An attempt whose time is over comes before those that were set later: its
+    /// record says what follows.
     fn fire(&mut self) {
         loop {
             let due = self.tasks.iter().filter_map(|(number, task)| Some((task.wake?, *number)));
-            let Some(((due_ms, _), number)) = due.min().filter(|((due_ms, _), _)| *due_ms <= self.now_ms) else {
+            let overdue = self.tasks.values().filter_map(|task| task.timeout).min();
+            let is_next = |time: (i64, u64)| time.0 <= self.now_ms && overdue.is_none_or(|overdue| time < overdue);
+            let Some(((due_ms, _), number)) = due.min().filter(|(time, _)| is_next(*time)) else {
                 return;
             };
             self.tasks.get_mut(&number).unwrap().wake = None;
@@ -175,6 +183,7 @@ impl Reference {
             eligible_ms: None,
             tag: None,
             wake: None,
+            timeout: None,
             wants: spec.limits.iter().map(|of| (format!("{}:{}", of.name, of.key.unwrap_or("")), of.amount)).collect(),
         };
         for (parent, condition, is_met) in &mut task.edges {
@@ -357,8 +366,9 @@ impl Reference {
     fn start(&mut self, number: TaskNo) {
         let line = self.line_of(number);
         let is_gpu = self.seat(number).unwrap();
+        let timeout = self.timeout_ms.map(|ms| self.wake_at(self.now_ms + ms));
         let task = self.tasks.get_mut(&number).unwrap();
-        task.at = At::Running { is_gpu };
+        (task.at, task.timeout) = (At::Running { is_gpu }, timeout);
         if let Some(tag) = task.tag.take().filter(|_| line.1 == Kind::Tenant) {
             let time = &mut self.shares.get_mut(&line.0).unwrap().0;
             *time = tag.max(*time);
@@ -372,7 +382,7 @@ impl Reference {
     /// It gives back what it has, and is nowhere.
     fn leave(&mut self, number: TaskNo) {
         let task = self.tasks.get_mut(&number).unwrap();
-        task.wake = None;
+        (task.wake, task.timeout) = (None, None);
         let at = std::mem::replace(&mut task.at, At::Blocked);
         if let At::Running { is_gpu } = at {
             self.claims.release(number);

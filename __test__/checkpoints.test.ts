@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { open, signal, workflow } from 'fusee';
+import { check } from 'fusee/testing';
+import { quietLogger, rejection } from './support/engines';
+import { runScript } from './support/scripts';
+
+const MIB = 1 << 20;
+/** A log file of the default size; one checkpoint is made for about as many bytes of records. */
+const SEGMENT = 64 * MIB;
+const RUNS = 90;
+let folder: string;
+let data: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'fusee-store-'));
+  data = join(folder, 'data');
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const logBytes = (): number =>
+  readdirSync(data)
+    .filter((name) => name.endsWith('.log'))
+    .reduce((sum, name) => sum + statSync(join(data, name)).size, 0);
+
+/** The files of the directory, each by a hash. */
+const contents = (): Record<string, string> => {
+  const hash = (name: string): string =>
+    createHash('sha1')
+      .update(readFileSync(join(data, name)))
+      .digest('hex');
+  return Object.fromEntries(readdirSync(data).map((name) => [name, name === 'lock' ? '' : hash(name)]));
+};
+
+/** The workflows of both processes, as a third one sees them. */
+const go = signal<string>('go');
+const w = workflow('w', async (ctx, text: string) => [text.length, await ctx.step('s', () => text[0])]);
+const waits = workflow('waits', async (ctx, text: string) => text + (await ctx.waitFor(go)));
+
+/** What both processes share: a workflow whose inputs are large, and how many bytes the log has. */
+const common = (): string => `
+  const { readdirSync, statSync } = require('node:fs');
+  const dir = ${JSON.stringify(data)};
+  const logBytes = () => readdirSync(dir).filter((name) => name.endsWith('.log'))
+    .reduce((sum, name) => sum + statSync(dir + '/' + name).size, 0);
+  const go = signal('go');
+  const w = workflow('w', async (ctx, text) => [text.length, await ctx.step('s', () => text[0])]);
+  const waits = workflow('waits', async (ctx, text) => text + (await ctx.waitFor(go)));
+  const engine = await open(dir, { workflows: [w, waits], logger: quiet });
+  const replayed = Number(engine.core.native.report().split('\\u001f')[1]);
+`;
+
+test('LAW-1 LAW-12: the log stays bounded, and a killed process has every result and goes on', async () => {
+  // `dir` of the script is replaced, so it stands in a block of its own.
+  const first = await runScript(`{${common()}
+    const waiting = await engine.start(waits, 'begun', { id: 'waits' });
+    for (let n = 0; n < ${RUNS}; n++) {
+      await engine.execute(w, String(n % 10).repeat(3.5 * ${MIB}), { id: 'r' + n });
+    }
+    while (logBytes() > 3 * ${SEGMENT}) await tick();
+    await waiting.signal(go, '!');
+    process.kill(process.pid, 'SIGKILL');
+  }`);
+  expect(first).toMatchObject({ signal: 'SIGKILL', err: '' });
+  expect(logBytes()).toBeLessThanOrEqual(3 * SEGMENT);
+
+  // A look reads the store and the killed log, and leaves both as they are.
+  const before = contents();
+  expect(before).toHaveProperty('runs');
+  expect(await check({ workflows: [w, waits], dir: data, ended: true })).toMatchObject({ failures: [] });
+  expect(contents()).toEqual(before);
+
+  const second = await runScript(`{${common()}
+    const results = [];
+    for (let n = 0; n < ${RUNS}; n++) results.push(await engine.handle(w, 'r' + n).result());
+    console.log(JSON.stringify([results, await engine.handle(waits, 'waits').result(), await engine.health()]));
+    await engine.close();
+  }`);
+  expect(second).toMatchObject({ code: 0, err: '' });
+  const expected = Array.from({ length: RUNS }, (_, n) => [3.5 * MIB, String(n % 10)]);
+  expect(JSON.parse(second.out)).toEqual([expected, 'begun!', { status: 'ok', problems: [] }]);
+
+  const third = await runScript(`{${common()}
+    console.log(replayed);
+    console.log(JSON.stringify(await engine.handle(w, 'r3').result()));
+    await engine.close();
+  }`);
+  expect(third).toMatchObject({ code: 0, err: '', out: `0\n[${3.5 * MIB},"3"]\n` });
+}, 180_000);
+
+test('LAW-10: a run store that is not the one of the log is refused by name', async () => {
+  const nothing = workflow('nothing', async () => undefined);
+  const { logger } = quietLogger();
+  const engine: any = await open(data, { workflows: [nothing], logger } as any);
+  await engine.execute(nothing);
+  await engine.close();
+  expect(readdirSync(data)).not.toContain('runs');
+  writeFileSync(join(data, 'runs'), 'something else');
+  const error: any = await rejection(open(data, { workflows: [nothing], logger } as any));
+  expect(error.name).toBe('LogCorruptError');
+  expect(error.message).toMatch(/file "runs": the run store is damaged: .*restore a copy of the directory/);
+});

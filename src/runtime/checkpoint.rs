@@ -1,0 +1,204 @@
+//! One checkpoint: what has changed goes into the run store, and the log is trimmed behind it.
+//!
+//! From Rust state alone, whatever the code of the shards is doing. A shard's lock is held for one slice at a time; what
+//! is written refers to nothing that is not durable; the log is trimmed once the store is durable, the oldest first.
+
+use super::checkpointer::{CheckpointError, Keeper};
+use super::group::Group;
+use crate::log::{LogError, LogState};
+use crate::machine::{RunIx, SavedRecords, Shard};
+use crate::record::{Lsn, RunNo, ShardId};
+use crate::store::{Chunk, Head, RunWrite, Store, Writer};
+
+/// Runs, and bytes of them, taken under one hold of a shard's lock. Judgement: well under a millisecond of copying.
+const SLICE_RUNS: usize = 256;
+const SLICE_BYTES: usize = 256 << 10;
+
+/// What of a shard goes into one checkpoint.
+struct Begun {
+    shard: ShardId,
+    position: Lsn,
+    state: Vec<u8>,
+    runs: Vec<RunIx>,
+    written: Vec<Written>,
+}
+
+/// What is in the store of a run once the checkpoint is.
+struct Written {
+    run: RunIx,
+    stored_to: u32,
+    chunks: u32,
+    is_ended: bool,
+}
+
+/// A run copied out from under its shard's lock.
+struct Taken {
+    run: RunIx,
+    no: RunNo,
+    id: Box<str>,
+    kind: Box<str>,
+    created_ms: i64,
+    order_ms: i64,
+    end: Option<(u8, i64)>,
+    chunks: u32,
+    body: Vec<u8>,
+    records: Records,
+    stored_to: u32,
+}
+
+/// Its records.
+enum Records {
+    Same,
+    More(Vec<u8>),
+    All(Vec<u8>),
+}
+
+impl Group {
+    /// Makes a checkpoint of everything that has changed, and trims the log behind it. `false`: nothing has changed, or the
+    /// group makes none.
+    pub fn checkpoint(&self) -> Result<bool, CheckpointError> {
+        let Some(keeper) = &self.keeper else { return Ok(false) };
+        let made = self.make_checkpoint(keeper);
+        keeper.note(made.as_ref().err().map(ToString::to_string));
+        made
+    }
+
+    fn make_checkpoint(&self, keeper: &Keeper) -> Result<bool, CheckpointError> {
+        let mut slot = keeper.take();
+        match self.log_state() {
+            LogState::Poisoned(error) => return Err((*error).clone().into()),
+            LogState::Closed => return Err(LogError::Closed.into()),
+            LogState::Healthy | LogState::Full(_) => {}
+        }
+        let bytes = self.log.appended_bytes();
+        if self.is_unchanged() {
+            keeper.saved(bytes);
+            return Ok(false);
+        }
+        let store = keeper.writer(&mut slot)?;
+        let mut begun = Vec::new();
+        let written = self.begin(&mut begun).and_then(|()| self.write(keeper, store, &mut begun));
+        if let Err(error) = written {
+            for begun in &begun {
+                self.visit(begun.shard, |cell, _| cell.shard.give_back(&begun.runs));
+            }
+            return Err(error);
+        }
+        keeper.saved(bytes);
+        for begun in &begun {
+            self.settle(begun);
+        }
+        let below = begun.iter().map(|begun| begun.position.next()).chain(self.tasks_first()).min();
+        if let Some(below) = below {
+            self.log.trim(below)?;
+        }
+        Ok(true)
+    }
+
+    fn is_unchanged(&self) -> bool {
+        (0..self.shard_count()).all(|shard| self.visit(ShardId(shard), |cell, _| cell.shard.is_unchanged()))
+    }
+
+    fn begin(&self, begun: &mut Vec<Begun>) -> Result<(), CheckpointError> {
+        for shard in (0..self.shard_count()).map(ShardId) {
+            let (of_shard, last) = self.visit(shard, |cell, _| {
+                let position = self.log.last();
+                let (state, runs) = (cell.shard.save_state(position), cell.shard.take_changed());
+                (Begun { shard, position, state, runs, written: Vec::new() }, cell.shard.last())
+            });
+            let position = of_shard.position;
+            begun.push(of_shard);
+            if last > position {
+                // What a log that fails did not take is in the state and must not be in the store.
+                return Err(LogError::Closed.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, keeper: &Keeper, store: &Store, begun: &mut [Begun]) -> Result<(), CheckpointError> {
+        store.checkpoint(|writer| {
+            for begun in begun.iter_mut() {
+                writer.put_shard(begun.shard, &begun.state)?;
+                let mut next = 0;
+                while next < begun.runs.len() {
+                    if keeper.is_abandoned() {
+                        return Err(LogError::Closed.into());
+                    }
+                    let (slice, to) = self.slice(begun, next);
+                    next = to;
+                    for taken in slice {
+                        begun.written.push(put(writer, begun.shard, &taken)?);
+                    }
+                }
+            }
+            // Nothing in the store may rest on what a crash could still take.
+            let position = begun.iter().map(|begun| begun.position).max().unwrap_or_default();
+            if self.durable() < position && self.log.flush()? < position {
+                return Err(LogError::Closed.into());
+            }
+            Ok(())
+        })
+    }
+
+    /// Copies some of the runs, from one of them on; also says where to go on.
+    fn slice(&self, begun: &Begun, from: usize) -> (Vec<Taken>, usize) {
+        self.visit(begun.shard, |cell, _| {
+            let (mut slice, mut bytes, mut next) = (Vec::new(), 0, from);
+            while next < begun.runs.len() && slice.len() < SLICE_RUNS && bytes < SLICE_BYTES {
+                let run = begun.runs[next];
+                next += 1;
+                bytes += cell.shard.unsaved_bytes(run);
+                slice.extend(take(&cell.shard, run, begun.position));
+            }
+            (slice, next)
+        })
+    }
+
+    /// Notes what is stored. Finished runs stay in memory, with the newest of their journals.
+    fn settle(&self, begun: &Begun) {
+        for written in begun.written.chunks(SLICE_RUNS) {
+            self.visit(begun.shard, |cell, _| {
+                for Written { run, stored_to, chunks, is_ended } in written {
+                    cell.shard.saved(*run, *stored_to, *chunks, *is_ended);
+                    if *is_ended {
+                        cell.shard.keep_stored(*run);
+                    }
+                }
+            });
+        }
+    }
+}
+
+fn take(shard: &Shard, run: RunIx, position: Lsn) -> Option<Taken> {
+    let saved = shard.save_run(run, position)?;
+    Some(Taken {
+        run,
+        no: saved.name.no,
+        id: saved.name.id.into(),
+        kind: saved.name.kind.into(),
+        created_ms: saved.name.created_ms,
+        order_ms: saved.name.order_ms,
+        end: saved.end.map(|(status, ended_ms)| (status.code(), ended_ms)),
+        chunks: saved.chunks,
+        body: saved.body,
+        records: match saved.records {
+            SavedRecords::None => Records::Same,
+            SavedRecords::More(records) => Records::More(records.to_vec()),
+            SavedRecords::All(records) => Records::All(records.to_vec()),
+        },
+        stored_to: saved.stored_to,
+    })
+}
+
+fn put(writer: &mut Writer<'_>, shard: ShardId, taken: &Taken) -> Result<Written, CheckpointError> {
+    let Taken { run, no, created_ms, order_ms, end, chunks, stored_to, .. } = *taken;
+    let chunk = match &taken.records {
+        Records::Same => Chunk::Keep,
+        Records::More(records) => Chunk::Append(records),
+        Records::All(records) => Chunk::Whole(records),
+    };
+    let head = Head { id: &taken.id, kind: &taken.kind, created_ms, order_ms, end, chunks, body: &taken.body };
+    let chunks = writer.put_run(&RunWrite { shard, no, head, chunk })?;
+    Ok(Written { run, stored_to, chunks, is_ended: end.is_some() })
+}
