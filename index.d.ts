@@ -202,6 +202,111 @@ export function update<Input, Parsed, Output = unknown>(
   output?: StandardSchema<any, Output>,
 ): Update<Input, Output, Parsed>;
 
+/** Handlers of an object by name: `(ctx, input?) => result`. */
+export type ObjectHandlers<Context> = { [name: string]: (ctx: Context, input: any) => unknown };
+
+/** A durable object. Made by {@link object}, never by hand. */
+export interface ObjectDefinition<State = any, Handlers = any, Shared = any> {
+  /** Tells definitions apart. */
+  readonly kind: 'object';
+  /** The name under which objects are recorded. Renaming it orphans their state. */
+  readonly name: string;
+  /** Types only; there is no such property at run time. */
+  readonly '~types'?: { readonly state: State; readonly handlers: Handlers; readonly shared: Shared };
+}
+
+/** Any object definition. */
+export type AnyObject = ObjectDefinition<any, any, any>;
+
+/** The state of an object. */
+export type StateOf<D extends AnyObject> = D extends ObjectDefinition<infer State, any, any> ? State : never;
+
+/**
+ * Defines a durable object: state under an id, and handlers on it. It begins to exist with the first call.
+ *
+ * @param name unique among the workflows and objects of an engine, without `:`; stable for as long as objects live
+ * @param definition `state` makes the first state: the same each time. `handlers` run one at a time per id, in the order of
+ *   the calls, and may change `ctx.state`; a change is recorded with the handler's answer, and a handler that throws changes
+ *   nothing. `shared` handlers run beside them, synchronously, see the last recorded state and cannot change it.
+ * @throws `TypeError` if a name occurs in both, is `then`, or begins with `$`
+ */
+export function object<State, Handlers extends ObjectHandlers<ObjectContext<State>>, Shared = {}>(
+  name: string,
+  definition: {
+    state: () => State;
+    handlers: Handlers;
+    shared?: Shared & ObjectHandlers<SharedObjectContext<State>>;
+  },
+): ObjectDefinition<State, Handlers, Shared>;
+
+/** Options of a call of an object from outside. */
+export interface CallOptions extends AuditOptions, ResultOptions {
+  /**
+   * Names the call: a second one with the same id gets the first one's answer, as long as that is kept (some 250 calls, less
+   * if they are large). Default: every call is a new one.
+   */
+  id?: string;
+}
+
+type ObjectMethods<Handlers, Options extends any[]> = {
+  readonly [Name in keyof Handlers]: Handlers[Name] extends (ctx: any, ...input: infer Input) => infer Output
+    ? (
+        ...args: Input extends [] ? (Options extends [] ? [] : [input?: undefined, ...Options]) : [...Input, ...Options]
+      ) => Promise<Awaited<Output>>
+    : never;
+};
+
+/** Calls the handlers of one object. Each resolves with the answer, which is durable then, or rejects with what was thrown. */
+export type ObjectClient<D extends AnyObject, Options extends any[] = [options?: CallOptions]> =
+  D extends ObjectDefinition<any, infer Handlers, infer Shared>
+    ? ObjectMethods<Handlers, Options> & ObjectMethods<Shared, Options>
+    : never;
+
+/** What an exclusive handler of an object gets as `ctx`, for the length of the call. */
+export interface ObjectContext<State> extends Pick<
+  WorkflowContext,
+  | 'step'
+  | 'sleep'
+  | 'sleepUntil'
+  | 'awakeable'
+  | 'run'
+  | 'enqueue'
+  | 'start'
+  | 'handle'
+  | 'object'
+  | 'now'
+  | 'random'
+  | 'uuid'
+  | 'scope'
+  | 'signal'
+  | 'log'
+  | 'info'
+> {
+  /** Id of the object. */
+  readonly id: string;
+  /** The state. Change it in place or assign a new one; it is recorded with the handler's answer. */
+  state: State;
+}
+
+/** What a shared handler of an object gets as `ctx`. */
+export interface SharedObjectContext<State> {
+  /** Id of the object. */
+  readonly id: string;
+  /** The state as last recorded. Frozen. */
+  readonly state: ReadonlyDeep<State>;
+  /** Writes a line with the object's id. */
+  readonly log: Logger;
+}
+
+/** `T` with everything in it read only. */
+export type ReadonlyDeep<T> = T extends string | number | bigint | boolean | null | undefined | Date | RegExp | URL
+  ? T
+  : T extends ReadonlyMap<infer K, infer V>
+    ? ReadonlyMap<K, ReadonlyDeep<V>>
+    : T extends ReadonlySet<infer E>
+      ? ReadonlySet<ReadonlyDeep<E>>
+      : { readonly [K in keyof T]: ReadonlyDeep<T[K]> };
+
 /** A task. Made by {@link task}, never by hand. */
 export interface Task<Input = any, Output = any> {
   /** Tells definitions apart. */
@@ -669,6 +774,13 @@ export interface WorkflowContext<Input = any> {
     workflow: W,
     ...args: InputThen<InputOf<W>, ChildOptions>
   ): Promise<ChildHandle<OutputOf<W>>>;
+  /**
+   * An object, by id; calls are recorded and run once, whatever crashes. An object that calls itself, also by others, waits
+   * for ever. A call that is withdrawn goes on.
+   * @throws from its methods what the handler throws; {@link BusyError} if 10,000 calls wait there, {@link RunNotFoundError}
+   *   if the object is deleted before it answers
+   */
+  object<D extends AnyObject>(object: D, id: string): ObjectClient<D, []>;
   /** Another workflow, by id. Does not check that it exists. */
   handle<W extends AnyWorkflow>(workflow: W, id: string, options?: { runId?: string }): ChildHandle<OutputOf<W>>;
   /** Milliseconds since 1970 at the last delivery. The same in replay, and constant between two awaits. */
@@ -1420,6 +1532,8 @@ export type ScheduleSpec<T extends AnyTask = AnyTask> = ScheduleTiming & {
 export interface OpenOptions<Schedules extends { [name: string]: AnyTask } = { [name: string]: AnyTask }> {
   /** Workflows that may run here. */
   workflows?: readonly AnyWorkflow[];
+  /** Objects that may run here. */
+  objects?: readonly AnyObject[];
   /** Tasks that may run here. Those of others wait, and hold up nobody. */
   tasks?: readonly AnyTask[];
   /** Queues by name. `'default'` always exists. */
@@ -1433,7 +1547,7 @@ export interface OpenOptions<Schedules extends { [name: string]: AnyTask } = { [
   schedules?: { readonly [Name in keyof Schedules]: ScheduleSpec<Schedules[Name]> };
   /**
    * Threads that run the workflows of a module; this thread is then a client of them. Default: this thread runs
-   * `workflows`, which is not to be given together with it.
+   * `workflows` and `objects`, which are not to be given together with it.
    */
   workers?: WorkerOptions;
   /**
@@ -1587,6 +1701,46 @@ interface RunEventBase {
 
 type RunEvent<Type extends string, More = {}> = Readonly<{ type: Type } & More> & RunEventBase;
 
+/** States of objects, read and changed from outside. A change waits for the calls before it, like a call. */
+export interface ObjectControl {
+  /** The recorded state, and how often it was changed; `undefined`: the object does not exist. */
+  get<D extends AnyObject>(
+    object: D,
+    id: string,
+  ): Promise<{ readonly state: StateOf<D>; readonly version: number } | undefined>;
+  /**
+   * Puts another state in its place. **Resolved: durable.**
+   * @returns the version that it has now
+   * @throws {@link UpdateRejectedError} if `version` is given and the object has another one
+   */
+  set<D extends AnyObject>(object: D, id: string, state: StateOf<D>, options?: EditOptions): Promise<number>;
+  /** Changes it by a JSON Patch (RFC 6902), all of it or nothing. Else as `set`. */
+  patch<D extends AnyObject>(object: D, id: string, patch: JsonPatch, options?: EditOptions): Promise<number>;
+  /** Makes it what it is at first. Else as `set`. */
+  clear<D extends AnyObject>(object: D, id: string, options?: EditOptions): Promise<number>;
+  /**
+   * Deletes an object at once: a handler that runs goes on no more, calls that wait are rejected with
+   * {@link RunNotFoundError}. The next call begins a new one. **Resolved: durable.**
+   * @returns whether there was one
+   */
+  delete<D extends AnyObject>(object: D, id: string, options?: AuditOptions): Promise<boolean>;
+}
+
+/** Options of a change of an object's state. */
+export interface EditOptions extends AuditOptions {
+  /** The version that is meant; 0: it was never changed. Default: any. */
+  version?: number;
+  /** Names the change: a second one of the same id is the first one again, as with calls. */
+  id?: string;
+}
+
+/** A JSON Patch, RFC 6902. Paths are `''` or `/` before each name, with `~1` for `/` and `~0` for `~`. */
+export type JsonPatch = readonly (
+  | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string }
+  | { readonly op: 'move' | 'copy'; readonly path: string; readonly from: string }
+)[];
+
 /** What listeners get, by name of the event. Each is given when it is durable. */
 export interface EngineEvents {
   /** Ended well. */
@@ -1721,6 +1875,16 @@ export interface Engine extends AsyncDisposable {
   complete(token: string, value?: unknown, options?: { actor?: string }): Promise<boolean>;
   /** Rejects an awakeable with an error, else as `complete`. */
   fail(token: string, error: unknown, options?: { actor?: string }): Promise<boolean>;
+  /**
+   * An object, by id. It begins to exist with the first call. A call of an exclusive handler is taken at once and runs when
+   * those before it have answered; it goes on if the caller stops waiting. Shared handlers run here, on the recorded state.
+   * @throws {@link UnknownDefinitionError}, {@link ClosedError}; from its methods what the handler throws;
+   *   {@link RunNotFoundError} if the object is stuck, or is deleted before it answers; {@link BusyError} if 10,000 calls wait;
+   *   {@link TimeoutError}, {@link StorageFullError}, {@link StorageError}; `TypeError` on values that cannot be recorded
+   */
+  object<D extends AnyObject>(object: D, id: string): ObjectClient<D>;
+  /** States of objects, read and changed from outside. */
+  readonly objects: ObjectControl;
   /**
    * Puts a task into its queue. **Resolved: admitted and durable.**
    * @throws {@link QueueFullError}, {@link ReservationError}, {@link BusyError} by `dedupe`, {@link UnknownDefinitionError},

@@ -4,6 +4,7 @@
  * @packageDocumentation
  */
 import type {
+  AnyObject,
   AnyTask,
   TaskInputOf,
   TaskOutputOf,
@@ -115,6 +116,8 @@ export interface ReplayOptions {
   toStep?: string | number;
   /** Further workflows that the workflow starts. */
   workflows?: readonly AnyWorkflow[];
+  /** Objects that the workflow calls. */
+  objects?: readonly AnyObject[];
   /** Tasks that the workflow asks for. */
   tasks?: readonly AnyTask[];
   /** What messages call the bytes: the name of their file. */
@@ -143,6 +146,8 @@ export type ExportedRun = Uint8Array | string | { readonly bytes: Uint8Array; re
 export interface CheckOptions {
   /** Code to check against. */
   readonly workflows: readonly AnyWorkflow[];
+  /** Objects that the workflows call, and that are checked themselves. */
+  readonly objects?: readonly AnyObject[];
   /** Tasks that the workflows ask for. */
   readonly tasks?: readonly AnyTask[];
   /** Directory of an engine that is not open. Nothing is written to it, and it is locked while it is checked. */

@@ -7,6 +7,7 @@ import { threadOfGroup } from './threads/messages.js';
 import { openGroup } from './threads/open.js';
 
 export { query, signal, update, workflow } from './definitions.js';
+export { object } from './object-definition.js';
 export { task } from './scheduler/definition.js';
 export { onComplete, onFailure, onSuccess } from './scheduler/submission.js';
 export { duration } from './duration.js';

@@ -85,6 +85,18 @@ export interface NativeEngine extends PumpVerbs {
     payload: string,
     actor: string,
   ): void;
+  /** Calls an object, by the id of its run. */
+  callObject(
+    token: number,
+    id: string,
+    type: string,
+    name: string,
+    callId: string,
+    payload: string,
+    actor: string,
+  ): void;
+  /** Answers with the state of an object, as it is recorded. */
+  readObject(token: number, id: string): void;
   startWith(
     token: number,
     id: string,

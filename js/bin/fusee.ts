@@ -78,8 +78,8 @@ function readArguments(args: readonly string[]): Asked {
 }
 
 async function checkAll({ module, places, ended }: Asked): Promise<CheckReport> {
-  const { workflows, tasks } = await loadDefinitions(pathToFileURL(path.resolve(module)).href);
-  const code = { workflows, tasks: [...tasks.values()] };
+  const { workflows, objects, tasks } = await loadDefinitions(pathToFileURL(path.resolve(module)).href);
+  const code = { workflows, objects, tasks: [...tasks.values()] };
   const reports: CheckReport[] = [];
   for (const place of places) {
     const runs = isEngineDirectory(place) ? { dir: place, ended } : { journals: filesOf(place) };

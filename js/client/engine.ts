@@ -13,6 +13,7 @@ import { patienceOf, waitFor, type ResultOptions } from './patience.js';
 import { readResult } from './results.js';
 import type { RunFilter } from './filters.js';
 import { countRuns, listRuns, pageOfRuns, type ListOptions, type PageOptions, type RunPage } from './listing.js';
+import { ObjectControl, objectClient } from './objects.js';
 import { readExplanation, rowsOf, type Explanation, type RunRow } from './rows.js';
 import {
   requestSignalWithStart,
@@ -123,6 +124,16 @@ export class Engine {
     const more = (isById ? id : options) as { runId?: string } | undefined;
     knownOptions(more, ['runId'], 'engine.handle');
     return new WorkflowHandle(this.core, checkId(name), more?.runId);
+  }
+
+  /** An object, by id. It begins to exist with the first call. */
+  object(definition: unknown, id: unknown): ReturnType<typeof objectClient> {
+    return objectClient(this.core, definition, id);
+  }
+
+  /** States of objects. */
+  get objects(): ObjectControl {
+    return new ObjectControl(this.core);
   }
 
   /** Puts a task, or a workflow that starts when its turn has come, into a queue. Resolved: admitted and durable. */

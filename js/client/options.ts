@@ -4,6 +4,7 @@
 import * as path from 'node:path';
 import { encode } from '../codec.js';
 import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
+import { isObject, type ObjectDefinition } from '../object-definition.js';
 import { primitives } from '../native.js';
 import { knownOptions, shown } from '../options.js';
 import { packDeclared } from '../scheduler/schedules.js';
@@ -19,6 +20,7 @@ export interface OpenOptions extends GivenTasks {
   readonly schedules?: unknown;
   readonly dir?: string;
   readonly workflows?: readonly unknown[];
+  readonly objects?: readonly unknown[];
   readonly shards?: number;
   readonly flush?: CoreSettings['flush'];
   readonly payloadBytesMax?: number;
@@ -33,6 +35,7 @@ export interface OpenOptions extends GivenTasks {
 const OPTIONS = [
   'dir',
   'workflows',
+  'objects',
   'tasks',
   'queues',
   'limits',
@@ -72,7 +75,7 @@ export function readOptions(
   const tasks = readTasks(options, random);
   return {
     dir: dir === MEMORY ? null : path.resolve(dir),
-    definitions: readDefinitions(options.workflows ?? []),
+    definitions: readDefinitions(options.workflows ?? [], options.objects ?? []),
     tasks,
     schedules: packDeclared(options.schedules, tasks, encoded),
     shards: wholeNumber(options.shards, 'shards', 0),
@@ -97,8 +100,13 @@ function encoded(value: unknown, what: string): string {
   }
 }
 
-function readWorkers({ workers, workflows }: OpenOptions): CoreSettings['group'] {
+function readWorkers({ workers, workflows, objects }: OpenOptions): CoreSettings['group'] {
   if (workers === undefined) return null;
+  if (objects !== undefined) {
+    throw new TypeError(
+      'objects are those that workers.module exports: leave out the option objects, or the option workers',
+    );
+  }
   if (workflows !== undefined) {
     throw new TypeError(
       'workflows are those that workers.module exports: leave out the option workflows, or the option workers',
@@ -108,7 +116,7 @@ function readWorkers({ workers, workflows }: OpenOptions): CoreSettings['group']
 }
 
 /** Definitions by name, all versions of one together. @throws TypeError */
-export function readDefinitions(workflows: unknown): ReadonlyMap<string, WorkflowCode> {
+export function readDefinitions(workflows: unknown, objects: unknown): ReadonlyMap<string, WorkflowCode> {
   if (!Array.isArray(workflows)) throw new TypeError('workflows must be an array of what workflow() returned');
   const byName = new Map<string, Map<number, WorkflowDefinition>>();
   workflows.forEach((definition: unknown, index) => {
@@ -122,7 +130,26 @@ export function readDefinitions(workflows: unknown): ReadonlyMap<string, Workflo
     }
     byName.set(name, versions.set(version, definition));
   });
-  return new Map([...byName].map(([name, versions]) => [name, codeOf(versions)]));
+  const code = new Map([...byName].map(([name, versions]) => [name, codeOf(versions)]));
+  if (!Array.isArray(objects)) throw new TypeError('objects must be an array of what object() returned');
+  objects.forEach((definition: unknown, index) => {
+    if (!isObject(definition)) throw new TypeError(`objects[${index}] is not what object() returned`);
+    const before = code.get(definition.name);
+    if (before !== undefined && before.object !== definition) {
+      throw new TypeError(`there are two definitions named '${definition.name}', and one is an object`);
+    }
+    code.set(definition.name, codeOfObject(definition));
+  });
+  return code;
+}
+
+/** An object is a run whose code is its calls. */
+export function codeOfObject(object: ObjectDefinition): WorkflowCode {
+  return { name: object.name, handler: notCalled, object };
+}
+
+function notCalled(): never {
+  throw new Error('an object has handlers, and no function of its own');
 }
 
 /** The newest version, with the others if there are any. */

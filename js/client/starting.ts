@@ -53,7 +53,8 @@ export function readStart(
   const definition = asWorkflow(workflow);
   const type = definition.name;
   knownOptions(options, START_OPTIONS, verb);
-  if (!core.settings.definitions.has(type)) {
+  const code = core.settings.definitions.get(type);
+  if (code === undefined || code.object !== undefined) {
     throw new UnknownDefinitionError(`workflow '${type}' was not given to open(); add it to the option workflows`, {
       type,
     });

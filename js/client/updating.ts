@@ -151,7 +151,7 @@ function readUpdateId(id: unknown, what: string): string {
 }
 
 /** What a handler returned. @throws what it threw, or why the update was not taken */
-function readAnswer(text: string, status: number): unknown {
+export function readAnswer(text: string, status: number): unknown {
   if (status === COMPLETED) return decode(text);
   throw decodeFailure(text);
 }

@@ -14,6 +14,7 @@ import { describeDifference } from './report.js';
 /** Options of {@link check}. */
 export interface CheckOptions {
   readonly workflows?: readonly unknown[];
+  readonly objects?: readonly unknown[];
   readonly tasks?: readonly unknown[];
   readonly dir?: string;
   readonly ended?: boolean;
@@ -44,18 +45,18 @@ export interface CheckReport {
   readonly failures: readonly CheckFailure[];
 }
 
-const OPTIONS = ['workflows', 'tasks', 'dir', 'ended', 'journals'];
+const OPTIONS = ['workflows', 'objects', 'tasks', 'dir', 'ended', 'journals'];
 
 /** Replays many runs. Does not throw for one. */
 export async function check(options: CheckOptions): Promise<CheckReport> {
   knownOptions(options, OPTIONS, 'check');
-  const { workflows = [], tasks, dir, ended = false, journals } = options ?? {};
+  const { workflows = [], objects, tasks, dir, ended = false, journals } = options ?? {};
   if (dir === undefined && journals === undefined) {
     throw new TypeError('check needs runs: the option dir, or the option journals');
   }
   if (dir !== undefined && (typeof dir !== 'string' || dir === '')) throw new TypeError('dir must be a directory');
   if (typeof ended !== 'boolean') throw new TypeError('the option ended of check must be true or false');
-  const checker = new Checker({ workflows, tasks });
+  const checker = new Checker({ workflows, objects, tasks });
   try {
     if (dir !== undefined) await checker.directory(dir, ended);
     for await (const given of journals ?? []) await checker.journal(given);

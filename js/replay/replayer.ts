@@ -22,6 +22,7 @@ const OPEN = 0;
 /** Code to replay against. */
 export interface Code {
   readonly workflows: readonly unknown[];
+  readonly objects?: readonly unknown[] | undefined;
   readonly tasks?: readonly unknown[] | undefined;
 }
 
@@ -71,8 +72,8 @@ interface Standing {
 export class Replayer {
   private readonly core: EngineCore;
 
-  constructor({ workflows, tasks }: Code, verb: string) {
-    const options = { workflows, shards: 1, dev: true, logger: SILENT, ...(tasks === undefined ? {} : { tasks }) };
+  constructor({ workflows, objects = [], tasks = [] }: Code, verb: string) {
+    const options = { workflows, objects, tasks, shards: 1, dev: true, logger: SILENT };
     this.core = new EngineCore({ ...readOptions(':memory:', options, verb, () => 0), virtualNowMs: 0 });
   }
 

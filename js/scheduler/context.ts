@@ -1,7 +1,7 @@
 /**
  * What the function of a task gets about its attempt.
  */
-import type { RunLogger } from '../workflow/context.js';
+import type { RunLogger } from '../workflow/logger.js';
 import type { TaskDefinition } from './definition.js';
 import { readParents, readTaskRow, type ParentResult } from './rows.js';
 import { fromNow } from './settings.js';

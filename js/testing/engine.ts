@@ -23,6 +23,7 @@ export interface TestOptions extends Omit<OpenOptions, 'dir' | 'shards' | 'flush
 
 const OPTIONS = [
   'workflows',
+  'objects',
   'tasks',
   'queues',
   'limits',

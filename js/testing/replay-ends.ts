@@ -30,7 +30,10 @@ export async function replayEnds(core: EngineCore, engine: Rewindable, mocked: R
   for (const [index, row] of rowsOf(native.pastEnds()).entries()) {
     const [records, type, id, ...end] = row.split(FIELD) as [string, string, string, string];
     const recorded = endOf(end.join(FIELD));
-    if (mocked.has(type) || !core.settings.definitions.has(type) || recorded.isLimit) continue;
+    if (mocked.has(type) || recorded.isLimit) continue;
+    const code = core.settings.definitions.get(type);
+    // An object goes on as a new run when its journal has grown, and does not end by itself.
+    if (code === undefined || code.object !== undefined) continue;
     if (replayed === RUNS_MAX) break;
     replayed += 1;
     await engine.rewind(Number(records), engine.timeOf(Number(records)));

@@ -11,6 +11,7 @@ import { describeDifference } from '../replay/report.js';
 export interface ReplayOptions {
   readonly toStep?: unknown;
   readonly workflows?: readonly unknown[];
+  readonly objects?: readonly unknown[];
   readonly tasks?: readonly unknown[];
   readonly source?: string;
 }
@@ -27,10 +28,10 @@ export async function replay(
   journal: Uint8Array,
   options: ReplayOptions = {},
 ): Promise<ReplayOutcome> {
-  knownOptions(options, ['toStep', 'workflows', 'tasks', 'source'], 'replay');
+  knownOptions(options, ['toStep', 'workflows', 'objects', 'tasks', 'source'], 'replay');
   asWorkflow(workflow);
   const workflows = [...new Set([workflow, ...(options.workflows ?? [])])];
-  const replayer = new Replayer({ workflows, tasks: options.tasks }, 'replay');
+  const replayer = new Replayer({ workflows, objects: options.objects, tasks: options.tasks }, 'replay');
   try {
     return outcomeOf(await replayer.replay({ bytes: journal, source: options.source }, options.toStep, 'replay'));
   } finally {

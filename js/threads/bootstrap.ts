@@ -49,7 +49,7 @@ function loggerOf(port: MessagePort): Logger {
 
 async function load(thread: ThreadOfGroup, port: MessagePort, moduleUrl: string): Promise<void> {
   const found = await loadDefinitions(moduleUrl);
-  serve(thread, port, readDefinitions(found.workflows), found.tasks);
+  serve(thread, port, readDefinitions(found.workflows, found.objects), found.tasks);
   tell(port, { kind: 'loaded', definitions: fingerprints(found) });
 }
 

@@ -18,7 +18,7 @@ export interface Boot {
 
 /** One definition as its worker found it. */
 export interface Found {
-  readonly kind: 'workflow' | 'task';
+  readonly kind: 'workflow' | 'object' | 'task';
   readonly name: string;
   /** Changes with the code. */
   readonly fingerprint: string;

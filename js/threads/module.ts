@@ -3,6 +3,7 @@
  */
 import { createHash } from 'node:crypto';
 import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
+import { isObject, type ObjectDefinition } from '../object-definition.js';
 import { isTask, type TaskDefinition } from '../scheduler/definition.js';
 import { readTaskDefinitions } from '../scheduler/settings.js';
 import type { Found } from './messages.js';
@@ -10,6 +11,7 @@ import type { Found } from './messages.js';
 /** What a module is to run. */
 export interface Definitions {
   readonly workflows: readonly WorkflowDefinition[];
+  readonly objects: readonly ObjectDefinition[];
   /** By name. */
   readonly tasks: ReadonlyMap<string, TaskDefinition>;
 }
@@ -18,13 +20,14 @@ export interface Definitions {
 export async function loadDefinitions(url: string): Promise<Definitions> {
   const values = exportedBy((await import(url)) as object);
   const workflows = values.filter(isWorkflow);
+  const objects = values.filter(isObject);
   const tasks = values.filter(isTask);
-  if (workflows.length + tasks.length === 0) {
+  if (workflows.length + objects.length + tasks.length === 0) {
     throw new TypeError(
-      `the module ${url} exports no definition: export what workflow() or task() returns, or name another module in workers.module`,
+      `the module ${url} exports no definition: export what workflow(), object() or task() returns, or name another module in workers.module`,
     );
   }
-  return { workflows, tasks: readTaskDefinitions(tasks, 'the exported tasks') };
+  return { workflows, objects, tasks: readTaskDefinitions(tasks, 'the exported tasks') };
 }
 
 /** Every exported value, once; those of a default export too, as modules of CommonJS have it. */
@@ -35,7 +38,7 @@ function exportedBy(module: object): readonly unknown[] {
 }
 
 /** What tells the code of a name from other code of that name: of a workflow all its versions. */
-export function fingerprints({ workflows: definitions, tasks }: Definitions): Found[] {
+export function fingerprints({ workflows: definitions, objects, tasks }: Definitions): Found[] {
   const texts = new Map<string, string[]>();
   for (const { name, handler, options } of definitions) {
     const { version = 1, timeout } = options;
@@ -45,6 +48,11 @@ export function fingerprints({ workflows: definitions, tasks }: Definitions): Fo
   const found = [...texts].map(([name, versions]): Found => {
     return { kind: 'workflow', name, fingerprint: digest(versions.sort()), queue: '', limits: [] };
   });
+  for (const { name, state, handlers, shared } of objects) {
+    const texts = Object.entries({ ...handlers, ...shared }).map(([handler, fn]) => `${handler}\n${fn.toString()}`);
+    const fingerprint = digest([state.toString(), ...texts]);
+    found.push({ kind: 'object', name, fingerprint, queue: '', limits: [] });
+  }
   for (const { name, handler, policy } of tasks.values()) {
     const fingerprint = digest([handler.toString(), policy.queue]);
     found.push({ kind: 'task', name, fingerprint, queue: policy.queue, limits: policy.limits.map((use) => use.name) });

@@ -3,6 +3,8 @@
  */
 import { Engine } from '../client/engine.js';
 import type { CoreSettings } from '../client/core.js';
+import { codeOfObject } from '../client/options.js';
+import { object } from '../object-definition.js';
 import { runsElsewhere, task, type TaskDefinition } from '../scheduler/definition.js';
 import { packMember } from '../scheduler/packing.js';
 import { checkNeeds } from '../scheduler/settings.js';
@@ -51,11 +53,12 @@ class GroupEngine extends Engine {
   async startWorkers(): Promise<void> {
     try {
       const found = await this.pool.start();
-      const namesOf = (kind: 'workflow' | 'task'): string[] =>
+      const namesOf = (kind: 'workflow' | 'object' | 'task'): string[] =>
         found.filter((one) => one.kind === kind).map(({ name }) => name);
       // Their code is in the workers alone.
       for (const name of namesOf('workflow')) this.types.set(name, { name, handler: notHere });
-      this.core.native.define(namesOf('workflow'));
+      for (const name of namesOf('object')) this.types.set(name, codeOfObject(object(name, ELSEWHERE)));
+      this.core.native.define([...namesOf('workflow'), ...namesOf('object')]);
       this.shareOut(namesOf('task'));
     } catch (error) {
       await this.close({ grace: 0 });
@@ -125,3 +128,5 @@ function messageOf(error: unknown): string {
 function notHere(): never {
   throw new Error('the code of this workflow runs in the workers');
 }
+
+const ELSEWHERE = { state: notHere, handlers: {} };

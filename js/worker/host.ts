@@ -6,6 +6,7 @@
 import { decode, encode, encodeFailure } from '../codec.js';
 import { CancelledError, DeterminismError } from '../errors.js';
 import { Context } from '../workflow/context.js';
+import { launchObject } from '../workflow/objects.js';
 import { tasksForWorkflows } from '../scheduler/for-workflows.js';
 import type { TaskSettings } from '../scheduler/settings.js';
 import type { Host, LogLevel, StepScope, TaskHost, Verbs } from '../workflow/host.js';
@@ -123,6 +124,10 @@ export class WorkerHost implements Host, BodyOwner {
 
   launch(run: Run): unknown {
     const { code } = run;
+    if (code.object !== undefined) {
+      run.input = null;
+      return launchObject(run, code.object);
+    }
     const mock = this.workflowMocks.get(code.name);
     const text = run.input;
     run.input = null;

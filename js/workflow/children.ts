@@ -5,6 +5,7 @@
  */
 import { asWorkflow, checkInput, checkSignalValue, signalName } from '../definitions.js';
 import { toMs } from '../duration.js';
+import { OBJECT_PREFIX } from '../object-definition.js';
 import { checkText, conflictPolicyCode, knownOptions, oneLine, reusePolicyCode } from '../options.js';
 import { SEND_CANCEL, SEND_SIGNAL, SEND_WATCH } from './host.js';
 import { EndOp } from './operations.js';
@@ -130,7 +131,8 @@ export class ChildHandle {
 /** The same in replay, and after a reset; different for every run of the parent's id. */
 function derivedId(run: Run): string {
   const seq = run.seq + 1;
-  const { keyRoot, id: parent } = run.originAt(seq);
+  const { keyRoot, id: of } = run.originAt(seq);
+  const parent = of.startsWith(OBJECT_PREFIX) ? of.slice(OBJECT_PREFIX.length) : of;
   const id = `${parent}.${keyRoot.slice(0, 8)}.${seq}`;
   return id.length <= DERIVED_ID_MAX ? id : `${keyRoot}.${seq}`;
 }

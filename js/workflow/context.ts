@@ -12,7 +12,9 @@ import { checkText, knownOptions } from '../options.js';
 import { openAwakeable, type Awakeable } from './awakeables.js';
 import { ChildHandle, openChild } from './children.js';
 import { continuationOf } from './continuing.js';
-import { LATER, TIMER_ABSOLUTE, type LogLevel } from './host.js';
+import { LATER, TIMER_ABSOLUTE } from './host.js';
+import { loggerOf, type RunLogger } from './logger.js';
+import { objectClient } from './object-calls.js';
 import { ConditionOp, Op, StepOp, WaitOp } from './operations.js';
 import { RandomStream } from './random.js';
 import type { Run } from './run.js';
@@ -36,27 +38,22 @@ export interface RunInfo {
   readonly tags: { readonly [name: string]: string };
 }
 
-/** Writes lines about a run. */
-export interface RunLogger {
-  debug(message: string, fields?: object): void;
-  info(message: string, fields?: object): void;
-  warn(message: string, fields?: object): void;
-  error(message: string, fields?: object): void;
-}
-
 /** The context of one run. */
 export class Context {
   readonly #run: Run;
+  /** Throws where it may not be used any more. */
+  readonly #guard: ((verb: string) => void) | undefined;
   /** Made when something of it is asked for. */
   #more: { streams?: Map<string, RandomStream>; info?: RunInfo; log?: RunLogger } | null = null;
 
-  constructor(run: Run) {
+  constructor(run: Run, guard?: (verb: string) => void) {
     this.#run = run;
+    this.#guard = guard;
   }
 
   step(name: string, fn: (step: never) => unknown, options?: object): Promise<unknown> {
     const run = this.#run;
-    if (!enter(run, 'step')) return never();
+    if (!this.#enter('step')) return never();
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
     checkName(name, 'step');
@@ -88,7 +85,7 @@ export class Context {
 
   waitFor(signal: unknown, options?: { timeout?: unknown; orElse?: unknown }): Promise<unknown> {
     const run = this.#run;
-    if (!enter(run, 'waitFor')) return never();
+    if (!this.#enter('waitFor')) return never();
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
     const name = signalName(signal);
@@ -103,14 +100,14 @@ export class Context {
 
   awakeable(options?: { timeout?: unknown }): Awakeable {
     const run = this.#run;
-    if (!enter(run, 'awakeable')) return { token: '', promise: never() };
+    if (!this.#enter('awakeable')) return { token: '', promise: never() };
     knownOptions(options, ['timeout'], 'ctx.awakeable');
     return openAwakeable(run, options?.timeout === undefined ? -1 : toMs(options.timeout));
   }
 
   condition(predicate: () => boolean, options?: { timeout?: unknown }): Promise<unknown> {
     const run = this.#run;
-    if (!enter(run, 'condition')) return never();
+    if (!this.#enter('condition')) return never();
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
     if (typeof predicate !== 'function') throw new TypeError('ctx.condition needs a function');
@@ -127,7 +124,7 @@ export class Context {
 
   onQuery(query: unknown, fn: (input: unknown) => unknown): void {
     const run = this.#run;
-    if (!enter(run, 'onQuery')) return;
+    if (!this.#enter('onQuery')) return;
     const name = queryName(query);
     if (typeof fn !== 'function') throw new TypeError(`ctx.onQuery('${name}') needs a function as its second argument`);
     (run.queries ??= new Map()).set(name, fn);
@@ -135,7 +132,7 @@ export class Context {
 
   onUpdate(update: unknown, fn: (input: unknown) => unknown, options?: { validate?: (input: unknown) => void }): void {
     const run = this.#run;
-    if (!enter(run, 'onUpdate')) return;
+    if (!this.#enter('onUpdate')) return;
     const name = updateName(update);
     if (typeof fn !== 'function')
       throw new TypeError(`ctx.onUpdate('${name}') needs a function as its second argument`);
@@ -149,7 +146,7 @@ export class Context {
 
   onSignal(signal: unknown, fn: (value: unknown) => unknown): void {
     const run = this.#run;
-    if (!enter(run, 'onSignal')) return;
+    if (!this.#enter('onSignal')) return;
     const name = signalName(signal);
     if (typeof fn !== 'function')
       throw new TypeError(`ctx.onSignal('${name}') needs a function as its second argument`);
@@ -158,7 +155,7 @@ export class Context {
 
   run(definition: unknown, input?: unknown, options?: object): Promise<unknown> {
     const run = this.#run;
-    if (!enter(run, 'run')) return never();
+    if (!this.#enter('run')) return never();
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
     if (isTaskCode(definition)) return runTask(run, definition, input, options);
@@ -167,7 +164,7 @@ export class Context {
 
   enqueue(task: unknown, input?: unknown, options?: object): Promise<TaskRef> {
     const run = this.#run;
-    if (!enter(run, 'enqueue')) return never();
+    if (!this.#enter('enqueue')) return never();
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
     return enqueueTask(run, task, input, options);
@@ -175,11 +172,15 @@ export class Context {
 
   start(definition: unknown, input?: unknown, options?: object): Promise<ChildHandle> {
     const run = this.#run;
-    if (!enter(run, 'start')) return never();
+    if (!this.#enter('start')) return never();
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
     const op = openChild(run, 'start', definition, input, options);
     return op === undefined ? never() : Promise.resolve(new ChildHandle(run, op.id, '', op));
+  }
+
+  object(definition: unknown, id: unknown): ReturnType<typeof objectClient> {
+    return objectClient(this.#run, (verb) => this.#enter(verb), definition, id);
   }
 
   handle(definition: unknown, id: string, options?: { runId?: string }): ChildHandle {
@@ -189,15 +190,15 @@ export class Context {
   }
 
   now(): number {
-    return enter(this.#run, 'now') ? this.#run.now : 0;
+    return this.#enter('now') ? this.#run.now : 0;
   }
 
   random(name = ''): number {
-    return enter(this.#run, 'random') ? this.#stream(`random:${name}`).nextNumber() : 0;
+    return this.#enter('random') ? this.#stream(`random:${name}`).nextNumber() : 0;
   }
 
   uuid(): string {
-    return enter(this.#run, 'uuid') ? this.#stream('uuid').nextUuid() : '';
+    return this.#enter('uuid') ? this.#stream('uuid').nextUuid() : '';
   }
 
   scope(fn: (scope: ScopeHandle) => unknown, options?: object): Promise<unknown> {
@@ -206,14 +207,14 @@ export class Context {
 
   continueAsNew(input?: unknown, options?: object): never {
     const run = this.#run;
-    if (enter(run, 'continueAsNew')) throw continuationOf(run, input, options) as unknown as Error;
+    if (this.#enter('continueAsNew')) throw continuationOf(run, input, options) as unknown as Error;
     // The run is stuck: the code that called goes on no more, whatever it catches.
     throw new DeterminismError(`ctx.continueAsNew was called out of turn in workflow ${run.id}`);
   }
 
   setAttributes(attributes: unknown): void {
     const run = this.#run;
-    if (!enter(run, 'setAttributes')) return;
+    if (!this.#enter('setAttributes')) return;
     const text = packAttributes(attributes ?? null, 'the argument of ctx.setAttributes');
     if (text === '') return;
     isOpen(run, run.host.verbs.setAttributes(run.slot, ++run.seq, text), 'setAttributes');
@@ -221,7 +222,7 @@ export class Context {
 
   patched(id: string): boolean {
     const run = this.#run;
-    if (!enter(run, 'patched')) return false;
+    if (!this.#enter('patched')) return false;
     checkText(id, 'the id given to ctx.patched');
     const known = run.patches?.get(id);
     if (known !== undefined) return known;
@@ -257,9 +258,15 @@ export class Context {
     return ((this.#more ??= {}).info ??= infoOf(this.#run, 1));
   }
 
+  #enter(verb: string): boolean {
+    if (!enter(this.#run, verb)) return false;
+    this.#guard?.(verb);
+    return true;
+  }
+
   #timer(verb: string, flags: number, value: unknown, read: (value: never) => number): Promise<unknown> {
     const run = this.#run;
-    if (!enter(run, verb)) return never();
+    if (!this.#enter(verb)) return never();
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
     const ms = read(value as never);
@@ -307,11 +314,4 @@ export function infoOf(run: Run, attempt: number): RunInfo {
     },
     tags: {},
   };
-}
-
-function loggerOf(run: Run): RunLogger {
-  const write = (level: LogLevel) => (message: string, fields?: object) => {
-    if (!run.isReplaying) run.host.log(run, level, message, fields);
-  };
-  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }

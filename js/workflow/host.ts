@@ -28,6 +28,7 @@ export const CONDITION_TIMED_OUT = 7;
 export const RUN_ENDED = 8;
 export const CANCEL = 9;
 export const UPDATE = 10;
+export const CALL = 11;
 
 /** Statuses by the numbers that they have in records. */
 export const COMPLETED = 1;
@@ -57,6 +58,8 @@ export const SEND_CANCEL_CHILD = 3;
 export const SEND_CANCEL_ORDER = 4;
 export const SEND_CANCEL_TASK = 5;
 export const SEND_WATCH_TASK = 6;
+/** Of an object: the name has its definition and its handler. */
+export const SEND_CALL = 7;
 
 /** Flags of `openStep`. */
 export const STEP_READ_ONLY = 1;
@@ -79,6 +82,10 @@ export interface Verbs {
   setAttributes(slot: number, seq: number, attributes: string): number;
   /** 1: the run takes the changed way. */
   patched(slot: number, id: string): number;
+  /** The last operation before, and the recorded state of an object. */
+  objectState(slot: number): string;
+  /** @returns 1: the journal has grown, the run should continue as new @param flags 1: it has failed, 2: it ran alone, 4: there is a state */
+  answerCall(slot: number, number: number, flags: number, payload: string, state: string): number;
   answerUpdate(slot: number, number: number, hasFailed: boolean, payload: string): number;
   openChild(
     slot: number,
@@ -127,6 +134,8 @@ export interface Host {
   readonly isShuttingDown: boolean;
   /** Text that records a value. @throws TypeError naming the path, or the size and its limit */
   encode(value: unknown, what: string): string;
+  /** @throws RangeError */
+  checkSize(text: string, what: string): void;
   /** Calls the function of a run in the root context; what it returns is what the function returned. */
   launch(run: Run): unknown;
   /** Calls other code of a run than its function, in the root context too. */

@@ -122,6 +122,17 @@ export class EndOp extends Op {
   }
 }
 
+/** A call of an object. */
+export class CallOp extends Op {
+  constructor(
+    seq: number,
+    /** Id of the run that the object is. */
+    readonly id: string,
+  ) {
+    super(seq);
+  }
+}
+
 /** A task that was asked for, or is watched. */
 export class TaskOp extends Op {
   constructor(

@@ -14,6 +14,7 @@ import {
   WorkflowAlreadyStartedError,
 } from '../errors.js';
 import {
+  CALL,
   CANCEL,
   CANCELLED,
   COMPLETED,
@@ -39,9 +40,12 @@ import {
 import { originOf, type Origin } from './borders.js';
 import { compensate, type Undo } from './compensation.js';
 import { Continuation } from './continuing.js';
-import { ConditionOp, EndOp, NOTHING, PendingOps, StepOp, TaskOp, WaitOp, type Op } from './operations.js';
+import { settleCall } from './object-calls.js';
+import type { ObjectCalls } from './objects.js';
+import { CallOp, ConditionOp, EndOp, NOTHING, PendingOps, StepOp, TaskOp, WaitOp, type Op } from './operations.js';
 import { ReplayedResults } from './replayed-results.js';
 import { giveUp, type Scope, type Scopes } from './scopes.js';
+import type { ObjectDefinition } from '../object-definition.js';
 import type { StepNames } from './step-names.js';
 import { settleTask } from './tasks.js';
 import { deliverUpdate, type UpdateHandler } from './updates.js';
@@ -52,6 +56,8 @@ export interface WorkflowCode {
   readonly handler: (ctx: never, input: never) => unknown;
   /** As `workflow()` was given them. */
   readonly options?: { readonly onMismatch?: unknown };
+  /** What it runs is this object's calls, not the handler. */
+  readonly object?: ObjectDefinition;
 }
 
 /** How the function of a run ended. */
@@ -93,7 +99,9 @@ export class Run extends PendingOps {
   private isUndoing = false;
   /** Changes of the code that were asked for, and whether the run takes them. */
   patches: Map<string, boolean> | null = null;
-  /** Names of the steps so far. */
+  /** Its calls, if it is an object. */
+  object: ObjectCalls | null = null;
+  /** Names of the steps so far; of an object those of the present call. */
   steps: StepNames | null = null;
   /** Made when someone asks for `ctx.signal`. */
   abort: AbortController | null = null;
@@ -120,7 +128,8 @@ export class Run extends PendingOps {
 
   /** From which idempotency keys, chance and ids of children follow, for an operation. */
   originAt(seq: number): Origin {
-    return originOf(this.id, this.identity.slice(this.identity.indexOf('\u001f') + 1), seq);
+    const origin = originOf(this.id, this.identity.slice(this.identity.indexOf('\u001f') + 1), seq);
+    return this.object === null ? origin : { ...origin, keyRoot: `${origin.keyRoot}.${this.object.current}` };
   }
 
   /** Its function was called. */
@@ -149,13 +158,18 @@ export class Run extends PendingOps {
     return this.timeMs;
   }
 
+  /** The time of the turn has changed within it. */
+  forgetTime(): void {
+    this.timeMs = -1;
+  }
+
   get isReplaying(): boolean {
     return !this.isDead && this.host.verbs.replaying(this.slot) === 1;
   }
 
   /** A wait that is neither for a delivery nor over: whatever the code awaits did not come from `ctx` (LAW-8). */
   get waitsOutside(): boolean {
-    return this.outcome === null && this.pendingCount === 0;
+    return this.outcome === null && this.pendingCount === 0 && (this.object === null || this.object.current > 0);
   }
 
   /** Hands the code the result that was taken. Call it only within a turn of this run. */
@@ -208,10 +222,14 @@ export class Run extends PendingOps {
         const op = this.takePending(seq);
         if (op instanceof EndOp) this.settleEnd(op, this.payload());
         else if (op instanceof TaskOp) this.settleTask(op, this.payload());
+        else if (op instanceof CallOp) this.settleCall(op, this.payload());
         break;
       }
       case UPDATE:
         deliverUpdate(this, seq, this.payload());
+        break;
+      case CALL:
+        this.object?.deliver(seq, this.payload());
         break;
       case CANCEL:
         this.cancel(this.payload());
@@ -340,12 +358,19 @@ export class Run extends PendingOps {
     else op.reject(endError(op.id, status, payload));
   }
 
+  private settleCall(op: CallOp, text: string): void {
+    const border = text.indexOf('\u001f');
+    settleCall(op, Number(text.slice(0, border)), text.slice(border + 1));
+  }
+
   private settleTask(op: TaskOp, text: string): void {
     const border = text.indexOf('\u001f');
     settleTask(this, op, Number(text.slice(0, border)), text.slice(border + 1));
   }
 
   private cancel(reason: string): void {
+    // Of an object only the call that runs is cancelled.
+    if (this.object?.current === 0) return;
     const error = new CancelledError(`workflow ${this.id} was cancelled${reason === '' ? '' : `: ${reason}`}`, {
       reason: reason === '' ? undefined : reason,
     });

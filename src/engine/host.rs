@@ -2,7 +2,7 @@
 
 use super::foreign::ForeignEngine;
 use crate::machine::{Delivery, Effect, Halt, OpenedStep, RunIx, StepMode, TimerMode, Work};
-use crate::record::{ChildSpec, Lsn, Retry, RunNo, Sending, Seq, ShardId, Status};
+use crate::record::{CallSpec, ChildSpec, Lsn, Retry, RunNo, Sending, Seq, ShardId, Status};
 use crate::runtime::{Place, ShardCell};
 use std::collections::VecDeque;
 
@@ -237,7 +237,16 @@ impl ForeignEngine {
         what: Sending<'_>,
     ) -> Result<(), Halt> {
         let (shard, run) = self.place(slot)?;
-        self.code(shard, run, |cell, work| cell.shard.open_send(work, run, seq, id, target, what))?
+        self.code(shard, run, |cell, work| {
+            let what = match what {
+                Sending::Call(call) => {
+                    let key_root = super::keys::child_root(cell.shard.key_root_at(run, seq), seq);
+                    Sending::Call(CallSpec { key_root, ..call })
+                }
+                _ => what,
+            };
+            cell.shard.open_send(work, run, seq, id, target, what)
+        })?
     }
 
     /// Work for the code of a run, or asked for by it: refused when the right to run it is another's.

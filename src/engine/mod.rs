@@ -14,6 +14,7 @@ mod foreign;
 mod host;
 mod journals;
 mod keys;
+mod objects;
 mod parts;
 mod reads;
 mod revive;
@@ -47,11 +48,12 @@ pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 
 pub use crate::log::MemoryStorage;
 pub use crate::machine::{
-    Border, Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode, Test, TimerMode, Value,
+    Border, CallAnswer, Delivery, DeliveryKind, Explanation, Filter, Halt, Marks, NewUpdate, StepMode, Test, TimerMode,
+    Value,
 };
 pub use crate::record::{
-    Attribute, ChildSpec, Cut, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq, ShardId,
-    Status, TEXTS_MAX, TaskRole, write_attribute,
+    Attribute, CallSpec, ChildSpec, Cut, IdConflict, IdReuse, Lsn, NewSignal, ParentClose, Retry, RunNo, Sending, Seq,
+    ShardId, Status, TEXTS_MAX, TaskRole, write_attribute,
 };
 pub use crate::record::{
     CatchUp, Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Overlap, Parent, Reserve, RetryPolicy, ScheduleSpec,

@@ -249,16 +249,22 @@ impl ForeignEngine {
         orphans
     }
 
+    /// Whether what is recorded may still be told.
+    pub(super) fn check_readable(&self) -> Result<(), EngineError> {
+        self.check_open()?;
+        match self.group.log_state() {
+            LogState::Poisoned(error) => Err(EngineError::new(ErrorCode::Storage, error.to_string())),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn read(
         &mut self,
         token: Token,
         run: Run<'_>,
         work: impl FnOnce(&mut ShardCell, RunIx),
     ) -> Result<(), EngineError> {
-        self.check_open()?;
-        if let LogState::Poisoned(error) = self.group.log_state() {
-            return Err(EngineError::new(ErrorCode::Storage, error.to_string()));
-        }
+        self.check_readable()?;
         let (shard, no) = self.target(run)?;
         self.on_shard(shard, |cell, _| match cell.shard.find(Target { id: run.id, run: no }) {
             Ok(index) => work(cell, index),

@@ -91,8 +91,12 @@ pub(super) fn history_row(lsn: Lsn, record: &Record<'_>) -> String {
             (Some(time_ms), None, "", None, b"")
         }
         Record::Done { time_ms, payload, .. } => (Some(time_ms), None, "", None, payload),
-        Record::Update { time_ms, name, payload, .. } => (Some(time_ms), None, name, None, payload),
-        Record::UpdateDone { time_ms, payload, .. } => (Some(time_ms), None, "", None, payload),
+        Record::Update { time_ms, name, payload, .. } | Record::Called { time_ms, name, payload, .. } => {
+            (Some(time_ms), None, name, None, payload)
+        }
+        Record::UpdateDone { time_ms, payload, .. } | Record::CallDone { time_ms, payload, .. } => {
+            (Some(time_ms), None, "", None, payload)
+        }
         Record::Patched { id, .. } => (None, None, id, None, b""),
         Record::Attributes { seq, time_ms, .. } => (Some(time_ms), seq, "", None, b""),
         // Journals have their parts.

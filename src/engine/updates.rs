@@ -107,7 +107,10 @@ pub(super) fn offer(cell: &mut ShardCell, token: Token, target: Target<'_>, upda
 pub(super) fn lost(cell: &ShardCell, run: RunIx) -> String {
     let view = cell.shard.view(run);
     let why = if view.status.is_some() { "has ended" } else { "is stuck" };
-    let message = format!("workflow \"{}\" {why} and does not answer the update", view.id);
+    let message = match cell.shard.is_object(run) {
+        true => format!("object \"{}\" {why} and does not answer the call", view.id),
+        false => format!("workflow \"{}\" {why} and does not answer the update", view.id),
+    };
     let EngineError { code, message } = EngineError::new(ErrorCode::NotFound, message);
     fields(&[code.text(), &message])
 }

@@ -111,6 +111,7 @@ impl Shard {
                     Sending::CancelOrder(order) => Body::CancelOrder { caller: asked_by(order) },
                     Sending::CancelTask(task, reason) => Body::CancelTask { task, reason: reason.into() },
                     Sending::WatchTask(task) => Body::WatchTask { task, caller },
+                    Sending::Call(call) => super::calls::call_body(id, &call, caller),
                 };
                 let to = if what.is_to_scheduler() { ShardId::SCHEDULER } else { shard_of(id, self.count) };
                 self.post(to, lsn, body, effects);
@@ -171,6 +172,11 @@ impl Shard {
                 self.wake(known(run), effects);
             }
             Record::UpdateDone { number, .. } => self.update_answered(known(run), number, entry, effects),
+            Record::Called { number, id, caller, .. } => {
+                self.call_recorded(known(run), number, id, caller);
+                self.wake(known(run), effects);
+            }
+            Record::CallDone { .. } => self.call_done(known(run), lsn, record, entry, effects),
             Record::Patched { id, .. } => {
                 if let Some(open) = self.open_mut(known(run)) {
                     open.patches.insert(id.into());
@@ -231,6 +237,7 @@ impl Shard {
             journal: super::journal::Journal::default(),
             given: None,
             updates: None,
+            calls: None,
             state: RunState::Open(Box::new(OpenRun { watchers, ..OpenRun::default() })),
             saved: super::checkpoint::Saved::default(),
         });
@@ -316,13 +323,8 @@ impl Shard {
             let payload = self.run(run).end().map(|end| end.payload.clone()).unwrap_or_default();
             self.answer(*caller, lsn, status, payload, effects);
         }
-        for child in open.children.iter().filter(|child| child.close != ParentClose::Abandon) {
-            let body = Body::Close { id: child.id.clone(), caller: child.caller, policy: child.close };
-            self.post(child.shard, lsn, body, effects);
-        }
-        for caller in open.orders.iter().copied() {
-            self.post(ShardId::SCHEDULER, lsn, Body::CancelOrder { caller }, effects);
-        }
+        self.lose_calls(run, lsn, effects);
+        self.close_dependents(lsn, &open.children, &open.orders, effects);
         if let Some(ticket) = &open.ticket {
             let caller = Caller { shard: self.id, run: ticket.run, seq: Seq(0) };
             self.post(ShardId::SCHEDULER, lsn, Body::RunOver { caller, outcome: outcome_of(status) }, effects);
@@ -332,6 +334,23 @@ impl Shard {
         }
         let was_loaded = !matches!(open.code, Code::Absent);
         push(effects, Effect::Ended { run, was_loaded });
+    }
+
+    /// What is not to outlive whoever asked for it.
+    pub(super) fn close_dependents(
+        &mut self,
+        lsn: Lsn,
+        children: &[Child],
+        orders: &[Caller],
+        effects: &mut Option<&mut Vec<Effect>>,
+    ) {
+        for child in children.iter().filter(|child| child.close != ParentClose::Abandon) {
+            let body = Body::Close { id: child.id.clone(), caller: child.caller, policy: child.close };
+            self.post(child.shard, lsn, body, effects);
+        }
+        for caller in orders.iter().copied() {
+            self.post(ShardId::SCHEDULER, lsn, Body::CancelOrder { caller }, effects);
+        }
     }
 
     /// Takes an operation's timers back.
@@ -362,7 +381,7 @@ impl Shard {
         }
     }
 
-    fn answer(
+    pub(super) fn answer(
         &mut self,
         caller: Caller,
         lsn: Lsn,
@@ -406,6 +425,7 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::Heartbeat { .. }
         | Record::Resumed { .. }
         | Record::UpdateDone { .. }
+        | Record::CallDone { .. }
         | Record::Patched { .. }
         | Record::Paused { .. }
         | Record::Attributes { .. }
@@ -422,6 +442,7 @@ fn is_passed(record: &Record<'_>) -> bool {
         | Record::Answered { .. }
         | Record::Received { .. }
         | Record::Update { .. }
+        | Record::Called { .. }
         | Record::SignalledStart { .. }
         | Record::AttributedStart { .. }
         | Record::Queued { .. }

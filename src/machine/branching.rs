@@ -114,6 +114,12 @@ impl Shard {
     ) -> Result<CopiedRun, Refusal> {
         check_actor(branch.actor).map_err(Refusal::BadInput)?;
         let source = self.run(run);
+        if self.is_object(run) {
+            return Err(Refusal::BadInput(format!(
+                "\"{}\" is an object, and those are not reset or forked",
+                source.id
+            )));
+        }
         let Record::Start { time_ms, new, .. } = self.start_of(run)? else {
             unreachable!("a journal begins with a start");
         };

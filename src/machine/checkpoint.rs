@@ -272,6 +272,7 @@ impl Shard {
             last: ended.last,
             given: None,
             updates: super::updates::UpdateBook::of(&journal),
+            calls: None,
             journal,
             state: RunState::Ended(End { status, time_ms, lsn, payload, continued }),
             saved: Saved { is_ended: true, ..Saved::default() },
@@ -405,11 +406,14 @@ fn implies_messages(record: &Record<'_>) -> bool {
         | Record::Done { .. }
         | Record::Watched { .. }
         | Record::Answered { .. }
+        | Record::Called { caller: Some(_), .. }
+        | Record::CallDone { .. }
         | Record::Queued { .. }
         | Record::Continued { .. }
         | Record::Forked { .. }
         | Record::Reset { .. } => true,
         Record::Start { .. }
+        | Record::Called { caller: None, .. }
         | Record::SignalledStart { .. }
         | Record::AttributedStart { .. }
         | Record::StepDone { .. }
@@ -533,6 +537,7 @@ impl Run {
             last: Lsn::NONE,
             given: None,
             updates: None,
+            calls: None,
             journal: Journal::default(),
             state: RunState::Ended(End {
                 status: Status::NotFound,

@@ -245,7 +245,7 @@ impl Shard {
             let no = self.run(run).no;
             self.record(work, run, &Record::SendSet { run: no, seq, id, target, what })?;
         }
-        if let Sending::Watch | Sending::WatchTask(_) = what {
+        if let Sending::Watch | Sending::WatchTask(_) | Sending::Call(_) = what {
             self.insert(run, seq, Op::Child);
         }
         Ok(())
@@ -283,7 +283,7 @@ impl Shard {
             return Err(Halt::Dead);
         }
         let Some(replay) = &open.replay else { return Ok(()) };
-        let asked = open.asked as usize;
+        let asked = (open.asked - replay.before) as usize;
         let unasked = replay.recorded.iter().skip(asked).find(|position| **position > 0).copied();
         if let Some(position) = unasked {
             return Err(self.mismatch(work, run, position - 1, None, "has ended"));
@@ -324,7 +324,8 @@ impl Shard {
             return Err(self.refuse_operation(work, run, seq, operation, text));
         }
         open.asked = seq.0;
-        let recorded = open.replay.as_ref().and_then(|replay| replay.recorded.get(seq.0 as usize - 1).copied());
+        let replay = open.replay.as_ref();
+        let recorded = replay.and_then(|replay| replay.recorded.get((seq.0 - replay.before) as usize - 1).copied());
         let Some(position) = recorded.filter(|position| *position > 0) else { return Ok(Asked::New) };
         let position = position - 1;
         let record = self.run(run).journal.read(position).0.record;

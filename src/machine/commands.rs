@@ -1,6 +1,7 @@
 //! What clients and other shards ask of a shard, and what falls due in it.
 
 use super::admission::Enqueued;
+use super::calls::OBJECT_PREFIX;
 use super::limits::check_actor;
 use super::messages::{Body, Message};
 use super::ops::{Op, StepPhase};
@@ -8,7 +9,7 @@ use super::run::RunIx;
 use super::shard::{Effect, Shard, Work};
 use super::stuck::NEXT_TRY;
 use crate::record::{
-    Caller, IdConflict, IdReuse, Lsn, NewRun, NewSignal, Origin, ParentClose, Record, RunNo, Seq, Status,
+    CallSpec, Caller, IdConflict, IdReuse, Lsn, NewRun, NewSignal, Origin, ParentClose, Record, RunNo, Seq, Status,
 };
 use std::fmt;
 
@@ -134,6 +135,12 @@ impl Shard {
         origin: Option<Origin>,
     ) -> Result<Started, Refusal> {
         let StartCommand { new, attributes, reuse, conflict } = command;
+        if new.id.starts_with(OBJECT_PREFIX) {
+            let id = new.id;
+            return Err(Refusal::BadInput(format!(
+                "the id \"{id}\" begins with \"{OBJECT_PREFIX}\", as those of objects do: give the workflow another one"
+            )));
+        }
         self.limits.check_start(&new).map_err(Refusal::BadInput)?;
         let signal = if let Along::Signal(signal) = &along { Some(signal) } else { None };
         self.limits.check_attributed(&new, attributes, signal).map_err(Refusal::BadInput)?;
@@ -259,7 +266,7 @@ impl Shard {
         actor: Option<&str>,
         origin: Option<Origin>,
     ) -> bool {
-        if self.run(run).open().is_none_or(|open| open.is_cancelled) {
+        if self.run(run).open().is_none_or(|open| open.is_cancelled) || self.is_idle_object(run) {
             return false;
         }
         if self.cancel_queued(work, run, reason, actor, origin) {
@@ -370,6 +377,10 @@ impl Shard {
                     }
                     Err(_) => self.received(work, origin),
                 };
+            }
+            Body::Call { id, kind, key_root, name, payload, caller } => {
+                let spec = CallSpec { kind, key_root: *key_root, name, payload };
+                self.called_by_run(work, id, &spec, *caller, origin);
             }
             Body::Cancel { id, target, reason } => {
                 let run = self.find_last(Target { id, run: *target }).ok();

@@ -111,6 +111,8 @@ impl Shard {
             | Record::Received { .. }
             | Record::Update { .. }
             | Record::UpdateDone { .. }
+            | Record::Called { .. }
+            | Record::CallDone { .. }
             | Record::Patched { .. }
             | Record::Attributes { .. }
             | Record::Activated { .. }
@@ -121,6 +123,10 @@ impl Shard {
 
     /// What a run has that is not to end with it.
     fn leave_place(&mut self, old: RunIx) -> (Vec<Caller>, Option<Arc<Ticket>>) {
+        if let Some(calls) = &mut self.run_mut(old).calls {
+            // They are told by the run that takes the calls along.
+            calls.leave_callers();
+        }
         let open = self.open_mut(old);
         open.map(|open| (std::mem::take(&mut open.watchers), open.ticket.take())).unwrap_or_default()
     }
@@ -148,17 +154,21 @@ impl Shard {
     }
 
     /// The places of what a run's code has not been handed and the next run takes over: signals that nobody has taken,
-    /// and a request to end.
+    /// and a request to end; of an object calls that nobody has answered, and answers that are kept.
     pub(super) fn places_to_carry(&self, run: RunIx) -> Vec<u8> {
         let target = self.run(run);
         let (mut bytes, mut last) = (Vec::new(), 0);
         let Some(open) = target.open() else { return bytes };
+        let remembered = self.calls_to_remember(run);
+        let is_answered = |number| target.calls.as_ref().is_some_and(|book| book.is_answered(number));
         let mut writer = Writer::new(&mut bytes);
         for (place, (position, entry)) in target.journal.entries().enumerate() {
             let is_unseen = position >= open.cursor;
             let is_carried = match entry.record {
                 Record::Signal { .. } => is_unseen || open.buffered.contains(&position),
                 Record::Cancel { .. } => is_unseen,
+                Record::Called { number, .. } => !is_answered(number) || remembered.binary_search(&number).is_ok(),
+                Record::CallDone { number, .. } => remembered.binary_search(&number).is_ok(),
                 _ => false,
             };
             if is_carried {
@@ -209,6 +219,13 @@ fn moved<'a>(entry: &Numbered<'a>, to: RunNo) -> Option<Record<'a>> {
         }
         Record::Cancel { time_ms, reason, actor, .. } => {
             Some(Record::Cancel { run: to, time_ms, reason, actor, origin: None })
+        }
+        Record::Called { number, time_ms, name, id, payload, caller, actor, .. } => {
+            Some(Record::Called { run: to, number, time_ms, name, id, payload, caller, actor, origin: None })
+        }
+        // The state goes along as the input.
+        Record::CallDone { number, time_ms, is_failure, payload, .. } => {
+            Some(Record::CallDone { run: to, number, time_ms, seq: None, is_failure, payload, state: None })
         }
         _ => None,
     }

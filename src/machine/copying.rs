@@ -114,6 +114,8 @@ pub(super) fn is_copied(record: &Record<'_>) -> bool {
         | Record::Activated { .. }
         | Record::Branched { .. } => true,
         Record::Start { .. }
+        | Record::Called { .. }
+        | Record::CallDone { .. }
         | Record::Paused { .. }
         | Record::Done { .. }
         | Record::Watched { .. }
@@ -133,7 +135,7 @@ pub(super) fn awaits(record: &Record<'_>) -> Option<Seq> {
     match *record {
         Record::ChildSet { seq, .. }
         | Record::TaskSet { seq, .. }
-        | Record::SendSet { seq, what: Sending::Watch | Sending::WatchTask(_), .. } => Some(seq),
+        | Record::SendSet { seq, what: Sending::Watch | Sending::WatchTask(_) | Sending::Call(_), .. } => Some(seq),
         _ => None,
     }
 }

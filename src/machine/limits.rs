@@ -114,6 +114,11 @@ impl Limits {
         check_text("the id of a workflow", id)?;
         match what {
             Sending::Signal(name, payload) => self.check_signal(name, payload, None, None),
+            Sending::Call(call) => {
+                check_text("the name of an object's definition", call.kind)?;
+                check_text("the name of a handler", call.name)?;
+                self.check_payload("the input of the call", call.payload)
+            }
             Sending::Cancel(reason) | Sending::CancelTask(_, reason) => {
                 self.check_payload("the reason of a cancel", reason.as_bytes())
             }
@@ -126,6 +131,7 @@ impl Limits {
         match body {
             Body::Start { child, .. } => self.check_payload("the input", &child.input),
             Body::Signal { name, payload, .. } => self.check_signal(name, payload, None, None),
+            Body::Call { payload, .. } => self.check_payload("the input of the call", payload),
             Body::Cancel { reason, .. } => self.check_payload("the reason of a cancel", reason.as_bytes()),
             // It may be a failure that an engine has made.
             Body::Ended { payload, .. } if payload.len() <= OWN_PAYLOAD_BYTES_MAX => Ok(()),
@@ -171,7 +177,9 @@ impl Shard {
     /// Answers a message that says more than can be recorded here.
     pub(super) fn refuse_message(&mut self, work: &mut Work<'_>, body: &Body, origin: Origin, why: &str) {
         match body {
-            Body::Start { caller, .. } => self.answered(work, *caller, Status::Refused, why, origin),
+            Body::Start { caller, .. } | Body::Call { caller, .. } => {
+                self.answered(work, *caller, Status::Refused, why, origin);
+            }
             Body::Ended { run, seq, .. } => {
                 let failure = crate::record::encode_failure("NonRetryableError", "NON_RETRYABLE", why);
                 self.child_ended(work, *run, *seq, Status::Failed, failure.as_bytes(), origin);

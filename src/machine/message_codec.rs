@@ -74,6 +74,15 @@ pub(super) fn encode(body: &Body, out: &mut Writer<'_>) {
             out.byte(status.code());
             out.bytes(payload);
         }
+        Body::Call { id, kind, key_root, name, payload, caller } => {
+            out.byte(15);
+            out.text(id);
+            out.text(kind);
+            out.raw(key_root);
+            out.text(name);
+            out.bytes(payload);
+            write_caller(out, *caller);
+        }
         Body::CancelTask { task, reason } => {
             out.byte(9);
             out.number(task.0);
@@ -124,6 +133,14 @@ pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Body, DecodeError> {
             run: RunNo(reader.number()?),
             status: read_code(reader, Status::from_code)?,
             payload: reader.bytes()?.into(),
+        },
+        15 => Body::Call {
+            id: reader.text()?.into(),
+            kind: reader.text()?.into(),
+            key_root: reader.raw(16)?.try_into().map_err(|_| DecodeError::Short)?,
+            name: reader.text()?.into(),
+            payload: reader.bytes()?.into(),
+            caller: read_caller(reader)?,
         },
         unknown => return Err(DecodeError::Unknown(u64::from(unknown))),
     })

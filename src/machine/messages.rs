@@ -38,6 +38,8 @@ pub enum Body {
     Cancel { id: Box<str>, target: Option<RunNo>, reason: Box<str> },
     /// The parent ended: apply the policy to the run that this caller started.
     Close { id: Box<str>, caller: Caller, policy: ParentClose },
+    /// Call an object; a call makes it, if there is none.
+    Call { id: Box<str>, kind: Box<str>, key_root: [u8; 16], name: Box<str>, payload: Box<[u8]>, caller: Caller },
     /// Say when the run ends.
     Watch { id: Box<str>, target: Option<RunNo>, caller: Caller },
     /// What this operation waits for has ended, or cannot be.

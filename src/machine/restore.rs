@@ -125,6 +125,7 @@ pub(super) fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
         | Record::Queued { new, .. }
         | Record::Continued { new, .. } => new.parent.map(|(caller, _)| caller.shard),
         Record::Watched { caller, .. } | Record::Answered { caller, .. } => Some(caller.shard),
+        Record::Called { caller, .. } => caller.map(|caller| caller.shard),
         Record::StepDone { .. }
         | Record::StepFailed { .. }
         | Record::StepStarted { .. }
@@ -143,6 +144,7 @@ pub(super) fn shards_named(record: &Record<'_>) -> [Option<ShardId>; 2] {
         | Record::Done { .. }
         | Record::Update { .. }
         | Record::UpdateDone { .. }
+        | Record::CallDone { .. }
         | Record::Patched { .. }
         | Record::Paused { .. }
         | Record::Attributes { .. }

@@ -1,6 +1,7 @@
 //! One run in memory: what it is, its journal, what its code waits for, how it ended.
 
 use super::admission::Ticket;
+use super::calls::CallBook;
 use super::checkpoint::Saved;
 use super::journal::Journal;
 use super::ops::OpenOps;
@@ -39,6 +40,8 @@ pub(crate) struct Run {
     pub(crate) given: Option<Box<Given>>,
     /// `None`: it has had none.
     pub(crate) updates: Option<Box<UpdateBook>>,
+    /// `None`: it has had none.
+    pub(crate) calls: Option<Box<CallBook>>,
     pub(crate) state: RunState,
     /// What of it is in the store.
     pub(crate) saved: Saved,
@@ -75,6 +78,8 @@ pub(crate) struct End {
 pub(crate) struct OpenRun {
     /// The next journal entry to look at.
     pub(crate) cursor: u32,
+    /// Of an object: entries before this one are of calls that were answered, save those that wait.
+    pub(crate) skip_to: u32,
     /// The entry handed out last; its payload is what the host may ask for.
     pub(crate) delivered: u32,
     /// Time of the delivery whose turn it is or was last.
@@ -152,7 +157,9 @@ pub(crate) enum Code {
 pub(crate) struct Replay {
     /// Entries from here on are new.
     pub(crate) end: u32,
-    /// By operation number less one: the position of its first record, plus one; 0 if it left none.
+    /// The last operation that need not be asked for: 0, save for objects.
+    pub(crate) before: u32,
+    /// By the number of the operation behind those, from 0: the position of its first record, plus one; 0 if it left none.
     pub(crate) recorded: Vec<u32>,
 }
 

@@ -17,6 +17,7 @@ pub(crate) enum Operation<'a> {
     Signal { name: &'a str, id: &'a str },
     Cancel(&'a str),
     Result(&'a str),
+    Call { name: &'a str, id: &'a str },
     Task { kind: &'a str, role: TaskRole },
     Attributes,
 }
@@ -48,6 +49,8 @@ impl<'a> Operation<'a> {
             | Record::Received { .. }
             | Record::Update { .. }
             | Record::UpdateDone { .. }
+            | Record::Called { .. }
+            | Record::CallDone { .. }
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Patched { .. }
@@ -69,6 +72,7 @@ impl<'a> Operation<'a> {
                 Operation::Cancel(id)
             }
             Sending::Watch | Sending::WatchTask(_) => Operation::Result(id),
+            Sending::Call(call) => Operation::Call { name: call.name, id },
         }
     }
 
@@ -82,6 +86,7 @@ impl<'a> Operation<'a> {
             Operation::Signal { name, id } => ("signal", format!("{name} {id}")),
             Operation::Cancel(id) => ("cancel", id.to_owned()),
             Operation::Result(id) => ("result", id.to_owned()),
+            Operation::Call { name, id } => ("call", format!("{name} {id}")),
             Operation::Task { kind, role: TaskRole::Detached } => ("enqueue", kind.to_owned()),
             Operation::Task { kind, .. } => ("run", kind.to_owned()),
             Operation::Attributes => ("setAttributes", String::new()),
@@ -101,6 +106,7 @@ impl fmt::Display for Operation<'_> {
             Operation::Signal { name, id } => write!(formatter, "signal \"{name}\" to workflow \"{id}\""),
             Operation::Cancel(id) => write!(formatter, "cancel of workflow \"{id}\""),
             Operation::Result(id) => write!(formatter, "result of workflow \"{id}\""),
+            Operation::Call { name, id } => write!(formatter, "call of \"{name}\" of \"{id}\""),
             Operation::Task { kind, role: TaskRole::Detached } => write!(formatter, "enqueue of task \"{kind}\""),
             Operation::Task { kind, .. } => write!(formatter, "run of task \"{kind}\""),
             Operation::Attributes => formatter.write_str("setAttributes"),

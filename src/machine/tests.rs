@@ -9,6 +9,7 @@ mod continuing;
 mod hostile;
 mod journal;
 mod limits;
+mod objects;
 mod pausing;
 mod restore;
 mod revive;

@@ -199,26 +199,28 @@ impl Shard {
     #[must_use]
     pub fn update_answer(&self, run: RunIx, number: u32) -> Option<UpdateAnswer<'_>> {
         let target = self.run(run);
-        let book = target.updates.as_ref()?;
-        let answer = *book.answers.get((number as usize).checked_sub(1)?)?;
+        let answer = match &target.calls {
+            Some(calls) => calls.answer(number)?,
+            None => *target.updates.as_ref()?.answers.get((number as usize).checked_sub(1)?)?,
+        };
         if answer == 0 || answer > target.journal.end() {
             return None;
         }
         let (entry, _) = target.journal.read(answer - 1);
         match entry.record {
-            Record::UpdateDone { is_failure, payload, .. } => {
+            Record::UpdateDone { is_failure, payload, .. } | Record::CallDone { is_failure, payload, .. } => {
                 Some(UpdateAnswer { is_failure, payload, lsn: entry.lsn })
             }
             _ => None,
         }
     }
 
-    /// The name of the update that was delivered last.
+    /// The name of the update, or of the call, that was delivered last.
     #[must_use]
     pub fn delivered_update(&self, run: RunIx) -> Option<&str> {
         let target = self.run(run);
         match target.journal.read(target.open()?.delivered).0.record {
-            Record::Update { name, .. } => Some(name),
+            Record::Update { name, .. } | Record::Called { name, .. } => Some(name),
             _ => None,
         }
     }

@@ -155,6 +155,7 @@ impl Shard {
             }
             Code::Absent => return Explanation::Absent,
             Code::InTurn => return Explanation::Running,
+            Code::InLastTurn if self.is_idle_object(run) => {}
             Code::InLastTurn if open.ops.is_empty() => return Explanation::Running,
             Code::Idle | Code::InLastTurn if open.cursor < target.journal.end() => return Explanation::Running,
             Code::Idle | Code::InLastTurn => {}
@@ -170,10 +171,12 @@ impl Shard {
             Op::Timer { due_ms } => Explanation::Timer(*due_ms),
             Op::Wait { name, .. } => Explanation::Waiting(format!("signal \"{name}\"")),
             Op::Condition { .. } => Explanation::Waiting("a condition".into()),
-            Op::Child => Explanation::Waiting("another workflow, or a task".into()),
+            Op::Child => Explanation::Waiting("another workflow, a task, or an object".into()),
         });
         // What somebody has to act on says more than what runs, and that more than what waits.
-        reasons.min_by_key(rank).unwrap_or(Explanation::Outside)
+        let nothing =
+            if self.is_idle_object(run) { Explanation::Waiting("a call".into()) } else { Explanation::Outside };
+        reasons.min_by_key(rank).unwrap_or(nothing)
     }
 
     /// Law 8: every open run has a reason to be woken, or is exempt. Returns the runs that have none, with the place.
@@ -186,7 +189,7 @@ impl Shard {
             if !open.is_waiting() || open.cursor < target.journal.end() || open.is_replaying() {
                 continue;
             }
-            if open.ops.is_empty() && matches!(open.code, Code::Idle) {
+            if open.ops.is_empty() && matches!(open.code, Code::Idle) && !self.is_idle_object(run) {
                 orphans.push((run, Seq(0)));
             }
             for (seq, op) in open.ops.iter() {

@@ -41,6 +41,8 @@ pub enum DeliveryKind {
     Cancelled,
     /// An update was accepted: its handler is to be called. `seq` is its number.
     UpdateAccepted,
+    /// An object was called. `seq` is the number of the call.
+    CallArrived,
 }
 
 /// What the walk does with a journal entry.
@@ -56,20 +58,23 @@ impl Shard {
     /// Notes that a host has the run's code, about to be called: the walk begins with the first record. `true`: what
     /// was recorded before is replayed first. `None`: the run has ended meanwhile, or a host has its code already.
     pub fn load(&mut self, run: RunIx) -> Option<bool> {
+        let (skip_to, before, turn_ms) = self.replay_base(run).unwrap_or((0, 0, 0));
         let target = self.run_mut(run);
         if !matches!(target.open()?.code, Code::Absent) || target.open()?.is_held || target.open()?.is_queued {
             return None;
         }
         let end = target.journal.end();
-        // That it was let in is nothing that code could have gone past.
-        let is_new =
-            target.journal.entries().skip(1).all(|(_, entry)| matches!(entry.record, Record::Activated { .. }));
+        // That it was let in is nothing that code could have gone past, nor are calls that it has not been handed.
+        let is_nothing = |record: &Record<'_>| {
+            matches!(record, Record::Activated { .. } | Record::Called { .. } | Record::CallDone { seq: None, .. })
+        };
+        let is_new = target.journal.entries().skip(1).all(|(_, entry)| is_nothing(&entry.record));
         let is_recovered = target.open()?.is_recovered;
         let replay = (is_recovered || !is_new).then(|| {
             let mut recorded = Vec::new();
-            for (position, entry) in target.journal.entries() {
-                if let Some((seq, _)) = Operation::of(&entry.record) {
-                    let index = seq.0 as usize - 1;
+            for (position, entry) in target.journal.entries_from(skip_to) {
+                if let Some((seq, _)) = Operation::of(&entry.record).filter(|(seq, _)| seq.0 > before) {
+                    let index = (seq.0 - before) as usize - 1;
                     if recorded.len() <= index {
                         recorded.resize(index + 1, 0);
                     }
@@ -78,11 +83,12 @@ impl Shard {
                     }
                 }
             }
-            Box::new(Replay { end, recorded })
+            Box::new(Replay { end, before, recorded })
         });
         let open = target.open_mut()?;
         let is_replay = replay.is_some();
         open.replay = replay;
+        (open.skip_to, open.asked, open.turn_ms) = (skip_to, before, turn_ms);
         open.code = Code::Idle;
         Some(is_replay)
     }
@@ -177,6 +183,9 @@ impl Shard {
         let (entry, next) = target.journal.read(position);
         let super::run::RunState::Open(open) = &mut target.state else { return Walk::Pass };
         open.cursor = next;
+        if position < open.skip_to && !matches!(entry.record, Record::Start { .. } | Record::Called { .. }) {
+            return Walk::Pass;
+        }
         let is_asked = |seq: Seq| seq.0 <= open.asked;
         match entry.record {
             Record::Start { .. } => Walk::Deliver(DeliveryKind::Start, Seq(0), target.started_ms),
@@ -251,6 +260,13 @@ impl Shard {
                 open.updates.get_or_insert_default().hand(number);
                 Walk::Deliver(DeliveryKind::UpdateAccepted, Seq(number), time_ms)
             }
+            Record::Called { number, time_ms, .. } => {
+                if target.calls.as_ref().is_some_and(|book| book.is_answered(number)) {
+                    Walk::Pass
+                } else {
+                    Walk::Deliver(DeliveryKind::CallArrived, Seq(number), time_ms)
+                }
+            }
             Record::UpdateDone { number, .. } => {
                 if open.updates.as_ref().is_some_and(|updates| updates.owes(number)) {
                     Walk::Unanswered(number)
@@ -259,6 +275,7 @@ impl Shard {
                 }
             }
             Record::Heartbeat { .. }
+            | Record::CallDone { .. }
             | Record::Patched { .. }
             | Record::Paused { .. }
             | Record::Attributes { seq: None, .. }
@@ -281,7 +298,7 @@ impl Shard {
     fn settle(&mut self, run: RunIx, kind: DeliveryKind, seq: Seq) {
         if kind == DeliveryKind::Cancelled {
             self.settle_cancel(run);
-        } else if seq != Seq(0) && kind != DeliveryKind::UpdateAccepted {
+        } else if seq != Seq(0) && !matches!(kind, DeliveryKind::UpdateAccepted | DeliveryKind::CallArrived) {
             let open = self.open_mut(run).expect("only open runs are walked");
             if kind == DeliveryKind::SignalTaken {
                 open.take_signal();
@@ -316,8 +333,9 @@ impl Shard {
     fn end_replay(&mut self, work: &mut Work<'_>, run: RunIx) -> bool {
         let open = self.open_mut(run).expect("only open runs are walked");
         let Some(replay) = open.replay.take() else { return true };
-        if replay.recorded.len() > open.asked as usize {
-            let position = replay.recorded[open.asked as usize..].iter().find(|position| **position > 0);
+        let asked = (open.asked - replay.before) as usize;
+        if replay.recorded.len() > asked {
+            let position = replay.recorded[asked..].iter().find(|position| **position > 0);
             if let Some(position) = position.copied() {
                 self.unasked(work, run, position - 1);
                 return false;
@@ -391,9 +409,10 @@ impl Shard {
         let Some(open) = target.open() else { return (None, b"") };
         match target.journal.read(open.delivered).0.record {
             Record::Start { new, .. } => (None, new.input),
-            Record::StepDone { payload, .. } | Record::Signal { payload, .. } | Record::Update { payload, .. } => {
-                (None, payload)
-            }
+            Record::StepDone { payload, .. }
+            | Record::Signal { payload, .. }
+            | Record::Update { payload, .. }
+            | Record::Called { payload, .. } => (None, payload),
             Record::ChildDone { status, payload, .. } => (Some(status), payload),
             Record::Cancel { reason, .. } => (None, reason.as_bytes()),
             _ => (None, b""),

@@ -6,8 +6,8 @@ use super::heads::{answer_rows, write_heads};
 use super::items::items;
 use super::task_texts::submission;
 use crate::engine::{
-    ChildSpec, Completed, Delivery, DeliveryKind, Events, Halt, IdConflict, IdReuse, Lsn, ParentClose, RunNo, Sending,
-    Seq, Slot, Status, StepMode, TaskRole, TimerMode,
+    CallSpec, ChildSpec, Completed, Delivery, DeliveryKind, Events, FIELD, Halt, IdConflict, IdReuse, Lsn, ParentClose,
+    RunNo, Sending, Seq, Slot, Status, StepMode, TaskRole, TimerMode,
 };
 use napi::Env;
 use napi::bindgen_prelude::{Object, Uint32Array};
@@ -95,6 +95,10 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
                 .map_err(|_| Fault::bad_input(format!("\"{payload}\" is no operation")))?)),
             5 => Sending::CancelTask(known_task(id)?, payload),
             6 => Sending::WatchTask(known_task(id)?),
+            7 => {
+                let (kind, name) = name.split_once(FIELD).ok_or_else(|| Fault::bad_input("a call has two names"))?;
+                Sending::Call(CallSpec { kind, key_root: [0; 16], name, payload: payload.as_bytes() })
+            }
             other => return Err(Fault::bad_input(format!("{other} is nothing that can be sent"))),
         };
         Ok(answer(shared.borrow_mut().open_send(slot, seq, id, run_no(run_id)?, what)))
@@ -112,6 +116,7 @@ pub(super) fn export_code(env: &Env, object: &mut Object<'_>, engine: &Shared) -
     export_results(env, object, engine)?;
     super::updates::export_updates(env, object, engine)?;
     super::branching::export_branching(env, object, engine)?;
+    super::objects::export_objects(env, object, engine)?;
     export_turns(env, object, engine)
 }
 
@@ -282,6 +287,7 @@ fn delivery_code(kind: DeliveryKind) -> u8 {
         DeliveryKind::ChildEnded => 8,
         DeliveryKind::Cancelled => 9,
         DeliveryKind::UpdateAccepted => 10,
+        DeliveryKind::CallArrived => 11,
     }
 }
 

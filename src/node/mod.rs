@@ -16,6 +16,7 @@ mod groups;
 mod heads;
 mod items;
 mod journals;
+mod objects;
 mod open;
 mod schedules;
 mod task_texts;

@@ -1,8 +1,8 @@
 //! Bytes to records: the same fields in the same order, each checked. There is one writing of a record and no other.
 
 use super::{
-    Caller, ChildSpec, DecodeError, IdConflict, IdReuse, NewRun, NewSignal, Origin, ParentClose, Reader, Record, Retry,
-    RunNo, Sending, Seq, ShardId, Status, TaskNo, TaskRole,
+    CallSpec, Caller, ChildSpec, DecodeError, IdConflict, IdReuse, NewRun, NewSignal, Origin, ParentClose, Reader,
+    Record, Retry, RunNo, Sending, Seq, ShardId, Status, TaskNo, TaskRole,
 };
 
 impl<'a> Record<'a> {
@@ -186,6 +186,27 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
                 actor: from.option(Reader::text)?,
             }
         }
+        38 => Record::Called {
+            run: run(from)?,
+            number: small(from)?,
+            time_ms: from.signed()?,
+            name: from.text()?,
+            id: from.option(Reader::text)?,
+            payload: from.bytes()?,
+            caller: from.option(read_caller)?,
+            actor: from.option(Reader::text)?,
+            origin: from.option(read_known_origin)?,
+        },
+        39 => Record::CallDone {
+            run: run(from)?,
+            number: small(from)?,
+            time_ms: from.signed()?,
+            // Of a handler that asked for nothing it is 0.
+            seq: from.option(|from| small(from).map(Seq))?,
+            is_failure: flag(from)?,
+            payload: from.bytes()?,
+            state: from.option(Reader::bytes)?,
+        },
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }
@@ -292,6 +313,12 @@ fn read_sending<'a>(from: &mut Reader<'a>) -> Result<Sending<'a>, DecodeError> {
         4 => Sending::CancelOrder(seq(from)?),
         5 => Sending::CancelTask(task(from)?, from.text()?),
         6 => Sending::WatchTask(task(from)?),
+        7 => Sending::Call(CallSpec {
+            kind: from.text()?,
+            key_root: root(from)?,
+            name: from.text()?,
+            payload: from.bytes()?,
+        }),
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }

@@ -1,6 +1,6 @@
 //! Records to bytes, field by field in the order of their declaration.
 
-use super::{Caller, ChildSpec, NewRun, Origin, Reader, Record, Retry, RunNo, Sending, Seq, Writer};
+use super::{CallSpec, Caller, ChildSpec, NewRun, Origin, Reader, Record, Retry, RunNo, Sending, Seq, Writer};
 
 impl Record<'_> {
     /// Writes it at the end of `bytes`.
@@ -131,6 +131,22 @@ impl Record<'_> {
                 update_head(out, 21, run, number, time_ms);
                 out.byte(u8::from(is_failure));
                 out.bytes(payload);
+            }
+            Record::Called { run, number, time_ms, name, id, payload, caller, actor, origin } => {
+                update_head(out, 38, run, number, time_ms);
+                out.text(name);
+                out.option(id, Writer::text);
+                out.bytes(payload);
+                out.option(caller, write_caller);
+                out.option(actor, Writer::text);
+                write_origin(out, origin);
+            }
+            Record::CallDone { run, number, time_ms, seq, is_failure, payload, state } => {
+                update_head(out, 39, run, number, time_ms);
+                out.option(seq, |out, seq| out.number(u64::from(seq.0)));
+                out.byte(u8::from(is_failure));
+                out.bytes(payload);
+                out.option(state, Writer::bytes);
             }
             Record::SignalledStart { run, time_ms, new, signal } => {
                 head(out, 22, run);
@@ -319,6 +335,13 @@ fn write_sending(out: &mut Writer<'_>, what: Sending<'_>) {
         Sending::WatchTask(task) => {
             out.byte(6);
             out.number(task.0);
+        }
+        Sending::Call(CallSpec { kind, key_root, name, payload }) => {
+            out.byte(7);
+            out.text(kind);
+            out.raw(&key_root);
+            out.text(name);
+            out.bytes(payload);
         }
     }
 }

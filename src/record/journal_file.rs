@@ -357,6 +357,8 @@ fn belongs_into_a_journal(record: &Record<'_>) -> bool {
         | Record::Watched { .. }
         | Record::Update { .. }
         | Record::UpdateDone { .. }
+        | Record::Called { .. }
+        | Record::CallDone { .. }
         | Record::Patched { .. }
         | Record::Activated { .. }
         | Record::Paused { .. }

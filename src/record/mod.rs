@@ -32,8 +32,8 @@ pub use failure::{encode_failure, encode_step_failure};
 pub use ids::{Lsn, RunNo, Seq, ShardId, Source, parse_run_id, run_id, shard_of};
 pub use journal_file::{Cut, JOURNAL_FILE_FORMAT, JournalFault, JournalFile, JournalFileWriter, JournalWrong};
 pub use records::{
-    Caller, ChildSpec, FIELDS_BYTES_MAX, IdConflict, IdReuse, NewRun, NewSignal, Numbered, Origin, ParentClose, Record,
-    Retry, Sending, Status, TEXT_BYTES_MAX, TaskRole,
+    CallSpec, Caller, ChildSpec, FIELDS_BYTES_MAX, IdConflict, IdReuse, NewRun, NewSignal, Numbered, Origin,
+    ParentClose, Record, Retry, Sending, Status, TEXT_BYTES_MAX, TaskRole,
 };
 pub use task_codec::{
     decode_order, decode_schedule, decode_spec, encode_batch, encode_order, encode_ordered, encode_schedule,

@@ -41,6 +41,8 @@
 //! | 35 | `Branched` | in journals only: what stands before was copied, operations from a number on are the run's own |
 //! | 36 | `Attributes` | search attributes of the run are set or taken away |
 //! | 37 | `AttributedStart` | a run exists, has search attributes, and may have a signal: all or nothing |
+//! | 38 | `Called` | an object was called |
+//! | 39 | `CallDone` | the code answered a call, and what the object's state is; implies the answer to a run that called |
 //!
 //! 28 and 29 have never been written.
 
@@ -273,6 +275,21 @@ pub enum Sending<'a> {
     CancelTask(TaskNo, &'a str),
     /// A wait for the end of a task.
     WatchTask(TaskNo),
+    /// A call of an object, whose answer is waited for.
+    Call(CallSpec<'a>),
+}
+
+/// A call of an object as a run asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallSpec<'a> {
+    /// The definition's name.
+    pub kind: &'a str,
+    /// What the object's keys come from, if this call makes it.
+    pub key_root: [u8; 16],
+    /// Name of the handler.
+    pub name: &'a str,
+    /// Encoded input.
+    pub payload: &'a [u8],
 }
 
 impl Sending<'_> {
@@ -281,7 +298,9 @@ impl Sending<'_> {
     pub fn is_to_scheduler(self) -> bool {
         match self {
             Sending::CancelOrder(_) | Sending::CancelTask(..) | Sending::WatchTask(_) => true,
-            Sending::Signal(..) | Sending::Cancel(_) | Sending::Watch | Sending::CancelChild(_) => false,
+            Sending::Signal(..) | Sending::Cancel(_) | Sending::Watch | Sending::CancelChild(_) | Sending::Call(_) => {
+                false
+            }
         }
     }
 }
@@ -541,6 +560,30 @@ pub enum Record<'a> {
         key_root: [u8; 16],
         actor: Option<&'a str>,
     },
+    /// `number` counts the calls of the object, from 1. `id`: names a client's request; a second one is the first one
+    /// again. `caller`: the operation of a run that waits for the answer.
+    Called {
+        run: RunNo,
+        number: u32,
+        time_ms: i64,
+        name: &'a str,
+        id: Option<&'a str>,
+        payload: &'a [u8],
+        caller: Option<Caller>,
+        actor: Option<&'a str>,
+        origin: Option<Origin>,
+    },
+    /// `seq`: the last operation that the code had asked for, when a handler ended that runs alone; `None`: it was one
+    /// that only looks, or this is an answer that is kept. `state`: the object's state from here on; `None`: as before.
+    CallDone {
+        run: RunNo,
+        number: u32,
+        time_ms: i64,
+        seq: Option<Seq>,
+        is_failure: bool,
+        payload: &'a [u8],
+        state: Option<&'a [u8]>,
+    },
 }
 
 impl Record<'_> {
@@ -567,6 +610,8 @@ impl Record<'_> {
             | Record::Watched { run, .. }
             | Record::Update { run, .. }
             | Record::UpdateDone { run, .. }
+            | Record::Called { run, .. }
+            | Record::CallDone { run, .. }
             | Record::SignalledStart { run, .. }
             | Record::Continued { run, .. }
             | Record::Patched { run, .. }
@@ -588,6 +633,7 @@ impl Record<'_> {
     pub fn origin(&self) -> Option<Origin> {
         match *self {
             Record::Start { origin, .. }
+            | Record::Called { origin, .. }
             | Record::Signal { origin, .. }
             | Record::Cancel { origin, .. }
             | Record::Done { origin, .. } => origin,
@@ -609,6 +655,7 @@ impl Record<'_> {
             | Record::Resumed { .. }
             | Record::Update { .. }
             | Record::UpdateDone { .. }
+            | Record::CallDone { .. }
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Patched { .. }
@@ -650,6 +697,8 @@ impl Record<'_> {
             | Record::Received { .. }
             | Record::Update { .. }
             | Record::UpdateDone { .. }
+            | Record::Called { .. }
+            | Record::CallDone { .. }
             | Record::SignalledStart { .. }
             | Record::Continued { .. }
             | Record::Patched { .. }
@@ -691,6 +740,7 @@ impl Record<'_> {
             Record::Signal { .. } => "signalReceived",
             Record::ChildSet { .. } => "childStarted",
             Record::SendSet { what: Sending::Signal(..), .. } => "signalSent",
+            Record::SendSet { what: Sending::Call(_), .. } => "callSent",
             Record::SendSet {
                 what: Sending::Cancel(_) | Sending::CancelChild(_) | Sending::CancelOrder(_) | Sending::CancelTask(..),
                 ..
@@ -706,6 +756,9 @@ impl Record<'_> {
             Record::Update { .. } => "updateAccepted",
             Record::UpdateDone { is_failure: false, .. } => "updateCompleted",
             Record::UpdateDone { is_failure: true, .. } => "updateFailed",
+            Record::Called { .. } => "called",
+            Record::CallDone { is_failure: false, .. } => "callCompleted",
+            Record::CallDone { is_failure: true, .. } => "callFailed",
             Record::SignalledStart { .. } => "startedWithSignal",
             Record::Continued { .. } => "continuedAsNew",
             Record::Patched { .. } => "patched",

@@ -148,8 +148,29 @@ impl ShardCell {
         }
     }
 
+    /// A call of an object: the client gets the answer, or waits for it.
+    pub fn await_call(&mut self, run: RunIx, number: u32, token: Token) {
+        self.await_update(run, number, token);
+    }
+
+    /// Those who wait for calls of an object wait at the run that goes on for it.
+    fn follow_calls(&mut self, run: RunIx) {
+        let next = self.shard.last_of_chain(run);
+        if next == run || !self.shard.is_object(run) {
+            return;
+        }
+        let waiting: Vec<(RunIx, u32)> =
+            self.offers.waiters.range((run, 0)..=(run, u32::MAX)).map(|(key, _)| *key).collect();
+        for key in waiting {
+            for token in self.offers.waiters.remove(&key).into_iter().flatten() {
+                self.await_update(next, key.1, token);
+            }
+        }
+    }
+
     /// The run has ended, or is stuck: it takes no offers, and an ended one answers nothing.
     pub(super) fn lose_updates(&mut self, run: RunIx) {
+        self.follow_calls(run);
         let offers: Vec<u32> = self.offers.to(run).map(|(number, _)| number).collect();
         let mut tokens: Vec<Token> = Vec::new();
         tokens

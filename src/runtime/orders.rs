@@ -61,6 +61,7 @@ impl TaskCell {
             | Body::NeverLetIn { .. }
             | Body::Start { .. }
             | Body::Signal { .. }
+            | Body::Call { .. }
             | Body::Cancel { .. }
             | Body::Close { .. }
             | Body::Watch { .. }

@@ -7,7 +7,7 @@ use super::oracle::{Entry, Oracle};
 use super::program::{Plan, Program};
 use super::rng::mix;
 use crate::engine::{
-    Accepted, Delivery, DeliveryKind, Event, EventKind, Explanation, FIELD, ForeignEngine, Halt, Slot,
+    Accepted, CallAnswer, Delivery, DeliveryKind, Event, EventKind, Explanation, FIELD, ForeignEngine, Halt, Slot,
 };
 use crate::machine::{RunIx, Target};
 use crate::record::{Seq, ShardId, Status, parse_run_id};
@@ -260,6 +260,11 @@ impl Host {
             | DeliveryKind::ChildEnded => code.resolve(delivery.seq.0)?,
             DeliveryKind::UpdateAccepted => {
                 engine.answer_update(slot, delivery.seq.0, false, &code.result())?;
+            }
+            DeliveryKind::CallArrived => {
+                let (number, payload) = (delivery.seq.0, code.result());
+                let answer = CallAnswer { number, is_failure: false, payload: &payload, state: None, is_alone: true };
+                engine.answer_call(slot, answer)?;
             }
         }
         loop {

@@ -26,7 +26,8 @@ pub(super) fn image(shard: &Shard) -> String {
                 let ticket = (&open.ticket, open.is_queued);
                 (open.is_held, &open.patches, &open.dedupe, &open.watchers, &open.orders, ticket)
             });
-            let (outcome, updates) = (shard.outcome(run), &target.updates);
+            let calls = target.open().map(|_| (shard.object_state(run), &target.calls));
+            let (outcome, updates) = (shard.outcome(run), (&target.updates, calls));
             format!("{view:?} {outcome:?} {history:?} {next:?} {open:?} {updates:?} {:?}", target.deadline_ms)
         })
         .collect();
@@ -38,6 +39,33 @@ pub(super) fn image(shard: &Shard) -> String {
     format!("{runs:?} {ids:?} {outbox:?} {applied:?} {:?} {} {:?}", shard.last(), shard.open_count(), shard.index)
 }
 
+const OBJECTS: [&str; 2] = ["object:cart:a", "object:cart:b"];
+
+/// The code of an object is handed what is there, asks for a step, answers, goes on as a new run.
+fn answer_next(world: &mut World, id: &str, argument: u8) {
+    let home = world.home(id);
+    let Ok(run) = world.shards[home].find(Target { id, run: None }) else { return };
+    let run = R(home, run);
+    if world.shards[home].explain(run.1) == Explanation::Absent {
+        world.load(run);
+    }
+    let Some((DeliveryKind::CallArrived, number)) = world.next(run) else { return };
+    let _ = world.step(run, "in a call");
+    let state = [argument];
+    let state = (!argument.is_multiple_of(3)).then_some(&state[..]);
+    let answer = CallAnswer {
+        number,
+        is_failure: argument.is_multiple_of(5),
+        payload: b"p",
+        state,
+        is_alone: !argument.is_multiple_of(7),
+    };
+    if world.answer(run, answer).is_ok() && argument.is_multiple_of(4) {
+        let next = NextRun { version: 1, key_root: [9; 16], timeout_ms: None, input: b"s" };
+        let _ = world.on(home, |shard, work| shard.continue_as_new(work, run.1, next));
+    }
+}
+
 /// A script over all verbs: each number is one thing that is done.
 pub(super) fn play(world: &mut World, script: &[(u8, u8)]) {
     let ids = ["a", "b", "c", "d", "e"];
@@ -46,7 +74,9 @@ pub(super) fn play(world: &mut World, script: &[(u8, u8)]) {
         let other = ids[usize::from(argument / 5 % 5)];
         let known = world.shards[world.home(id)].find(Target { id, run: None }).ok();
         let run = known.map(|run| R(world.home(id), run));
-        match (what % 29, run) {
+        match (what % 32, run) {
+            (29, _) => drop(world.call(OBJECTS[usize::from(argument % 2)], other)),
+            (30, _) => answer_next(world, OBJECTS[usize::from(argument % 2)], *argument),
             (0, _) => {
                 let policies = (IdReuse::from_code(argument % 3), IdConflict::from_code(argument % 4));
                 let (Some(reuse), Some(conflict)) = policies else { continue };
@@ -100,6 +130,10 @@ pub(super) fn play(world: &mut World, script: &[(u8, u8)]) {
             }
             (6, Some(run)) => {
                 let _ = world.next(run);
+            }
+            (31, Some(run)) => {
+                let what = CallSpec { kind: "cart", key_root: [3; 16], name: "add", payload: b"" };
+                let _ = world.send(run, OBJECTS[usize::from(argument % 2)], Sending::Call(what));
             }
             (7, Some(run)) => {
                 let mode = StepMode { is_at_most_once: argument % 3 == 0, is_read_only: false };

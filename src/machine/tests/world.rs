@@ -298,6 +298,19 @@ impl World {
         self.on(home, |shard, work| shard.signal(work, target, name, payload.as_bytes(), dedupe, None))
     }
 
+    /// A client calls an object.
+    pub(super) fn call(&mut self, id: &str, call_id: &str) -> Result<(R, u32), Refusal> {
+        let new = NewRun { kind: "cart", ..new_run(id, "") };
+        let call = NewUpdate { name: "add", id: call_id, payload: b"arg", actor: None };
+        let home = self.home(id);
+        let (run, number) = self.on(home, |shard, work| shard.call_object(work, new, call))?;
+        Ok((R(home, run), number))
+    }
+
+    pub(super) fn answer(&mut self, run: R, answer: CallAnswer<'_>) -> Result<bool, Halt> {
+        self.on(run.0, |shard, work| shard.answer_call(work, run.1, answer))
+    }
+
     pub(super) fn cancel(&mut self, id: &str) -> Result<(), Refusal> {
         let home = self.home(id);
         self.on(home, |shard, work| shard.cancel(work, Target { id, run: None }, "enough", None))
