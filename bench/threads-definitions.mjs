@@ -4,7 +4,9 @@ import { performance } from 'node:perf_hooks';
 import { threadId, workerData } from 'node:worker_threads';
 import { signal, workerEngine, workflow } from 'fusee';
 
-const STEPS = 5;
+/** So many that what a client pays for a start and a result does not decide. */
+export const STEPS = 50;
+const CHILDREN = 5;
 /** Work of a step that burns. */
 const BURN_MS = 0.05;
 
@@ -57,5 +59,5 @@ const leaf = workflow('leaf', async (ctx, n) => n);
 export { leaf };
 
 export const messages = workflow('messages', async (ctx) => {
-  for (let k = 0; k < STEPS; k += 1) await ctx.run(leaf, k);
+  for (let k = 0; k < CHILDREN; k += 1) await ctx.run(leaf, k);
 });
