@@ -200,12 +200,6 @@ impl Shard {
         self.keep_journal(run);
     }
 
-    /// Whether a run is stored as ended.
-    #[must_use]
-    pub fn is_stored(&self, run: RunIx) -> bool {
-        self.run(run).saved.is_ended
-    }
-
     /// Runs that have ended and are in memory.
     #[must_use]
     pub fn ended_count(&self) -> usize {
