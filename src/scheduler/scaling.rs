@@ -88,7 +88,7 @@ pub(super) struct Scaling {
     looked_ms: i64,
     lowered_ms: i64,
     /// What was wanted when, of the last [`LOOK_BACK_MS`]: only what nothing later exceeds, so the first is the most.
-    wanted: VecDeque<(i64, u32)>,
+    recent: VecDeque<(i64, u32)>,
     pub(super) timer: TimerNo,
 }
 
@@ -101,7 +101,7 @@ impl Scaling {
             arrived_per_s: 0.0,
             looked_ms: i64::MIN,
             lowered_ms: i64::MIN,
-            wanted: VecDeque::new(),
+            recent: VecDeque::new(),
             timer: TimerNo::NONE,
         }
     }
@@ -115,7 +115,7 @@ impl Scaling {
     fn look(&mut self, now_ms: i64, load: &Load) -> Option<u32> {
         let wanted = self.wanted(now_ms, load);
         self.remember(now_ms, wanted);
-        let most = self.wanted.front().map_or(wanted, |(_, most)| *most);
+        let most = self.recent.front().map_or(wanted, |(_, most)| *most);
         let target = if wanted > self.target {
             wanted.min(self.target.saturating_add(self.target.max(RAISE_MIN)))
         } else if most < self.target && now_ms.saturating_sub(self.lowered_ms) >= LOWER_EVERY_MS {
@@ -156,12 +156,12 @@ impl Scaling {
     }
 
     fn remember(&mut self, now_ms: i64, wanted: u32) {
-        while self.wanted.back().is_some_and(|(_, earlier)| *earlier <= wanted) {
-            self.wanted.pop_back();
+        while self.recent.back().is_some_and(|(_, earlier)| *earlier <= wanted) {
+            self.recent.pop_back();
         }
-        self.wanted.push_back((now_ms, wanted));
-        while self.wanted.front().is_some_and(|(at_ms, _)| now_ms.saturating_sub(*at_ms) >= LOOK_BACK_MS) {
-            self.wanted.pop_front();
+        self.recent.push_back((now_ms, wanted));
+        while self.recent.front().is_some_and(|(at_ms, _)| now_ms.saturating_sub(*at_ms) >= LOOK_BACK_MS) {
+            self.recent.pop_front();
         }
     }
 

@@ -87,24 +87,29 @@ fn it_is_lowered_by_one_in_half_a_minute_to_the_most_that_was_wanted_for_a_minut
     assert!((8 * 30_000..=60_000 + 10 * 30_000 + 40_000).contains(&took_ms), "{took_ms}");
 }
 
-#[test]
-fn a_longest_wait_of_a_class_counts_what_goes_before_it() {
-    let mut scale = ScaleConfig::between(1, 50);
-    scale.slo_ms[usize::from(Class::Critical.code())] = Some(1_000);
+/// Slots for these tasks of a queue that is paused, once their arrival is forgotten.
+fn slots_for(scale: ScaleConfig, tasks: &[(Class, usize)]) -> u32 {
     let mut world = World::of(scaled(scale));
-    submit(&mut world, 7, &classed(Class::Critical));
-    submit(&mut world, 100, &classed(Class::Low));
-    world.advance(2_000);
-    // Six wait at the first look and the arrivals of one second ask for more than that, four at a time.
-    assert_eq!(asked(&world)[0], (1, 5));
-    let mut alone = ScaleConfig::between(1, 50);
-    alone.slo_ms[0] = Some(1_000);
-    let mut world = World::of(scaled(alone));
     world.engine.handle_pause(0, "q", true).unwrap();
-    submit(&mut world, 6, &classed(Class::Critical));
-    // The arrivals fade; what waits stays.
-    world.advance(120_000);
-    assert_eq!(capacity(&mut world), 6);
+    for (class, count) in tasks {
+        submit(&mut world, *count, &classed(*class));
+    }
+    world.advance(3_600_000);
+    capacity(&mut world)
+}
+
+#[test]
+fn a_longest_wait_of_a_class_counts_what_goes_before_it_and_nothing_behind() {
+    let within = |class: Class, ms: u32| {
+        let mut scale = ScaleConfig::between(1, 50);
+        scale.slo_ms[usize::from(class.code())] = Some(ms);
+        scale
+    };
+    let mixed = [(Class::Critical, 6), (Class::Low, 12)];
+    assert_eq!(slots_for(ScaleConfig::between(1, 50), &mixed), 1, "18 s of work in 30 s");
+    assert_eq!(slots_for(within(Class::Critical, 1_000), &mixed), 6);
+    assert_eq!(slots_for(within(Class::Low, 2_000), &mixed), 9);
+    assert_eq!(slots_for(within(Class::High, 1_000), &mixed), 1, "nobody of that class waits");
 }
 
 #[test]
