@@ -84,9 +84,8 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
     let shared = Rc::clone(engine);
     export(env, object, "completeAwakeable", move |call| {
         let (run, name, payload) = (call.run(1)?, call.str(3)?, call.str(4)?);
-        let (actor, run) = (call.optional_str(5)?, run);
-        let mut engine = shared.borrow_mut();
-        Ok(engine.complete_awakeable(call.number(0)?, run, name, payload.as_bytes(), actor)?)
+        let (token, actor) = (call.number(0)?, call.optional_str(5)?);
+        Ok(shared.borrow_mut().complete_awakeable(token, run, name, payload.as_bytes(), actor)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "cancel", move |call| {
@@ -104,20 +103,14 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
         Ok(shared.borrow_mut().resume(call.number(0)?, run, actor)?)
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "result", move |call| {
-        let run = call.run(1)?;
-        Ok(shared.borrow_mut().result(call.number(0)?, run)?)
-    })?;
+    export(env, object, "result", move |call| Ok(shared.borrow_mut().result(call.number(0)?, call.run(1)?)?))?;
     let shared = Rc::clone(engine);
     export(env, object, "forget", move |call| {
         shared.borrow_mut().forget(call.number(0)?);
         Ok(())
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "querySlot", move |call| {
-        let run = call.run(0)?;
-        Ok(shared.borrow().query_slot(run)?.0)
-    })?;
+    export(env, object, "querySlot", move |call| Ok(shared.borrow().query_slot(call.run(0)?)?.0))?;
     let shared = Rc::clone(engine);
     export(env, object, "ackAt", move |call| {
         Ok(shared.borrow_mut().ack_at(Slot(call.number(0)?), call.number(1)?)?)
@@ -128,10 +121,7 @@ pub(super) fn export_client(env: &Env, object: &mut Object<'_>, engine: &Shared)
 
 fn export_reads(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {
     let shared = Rc::clone(engine);
-    export(env, object, "describe", move |call| {
-        let run = call.run(1)?;
-        Ok(shared.borrow_mut().describe(call.number(0)?, run)?)
-    })?;
+    export(env, object, "describe", move |call| Ok(shared.borrow_mut().describe(call.number(0)?, call.run(1)?)?))?;
     let shared = Rc::clone(engine);
     export(env, object, "history", move |call| {
         let run = call.run(1)?;
@@ -139,10 +129,7 @@ fn export_reads(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Re
         Ok(shared.borrow_mut().history(call.number(0)?, run, from as usize, limit as usize)?)
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "explain", move |call| {
-        let run = call.run(1)?;
-        Ok(shared.borrow_mut().explain(call.number(0)?, run)?)
-    })?;
+    export(env, object, "explain", move |call| Ok(shared.borrow_mut().explain(call.number(0)?, call.run(1)?)?))?;
     let shared = Rc::clone(engine);
     export(env, object, "list", move |call| {
         let (query, cursor) = (call.str(1)?, call.str(3)?);

@@ -24,10 +24,7 @@ pub fn look(env: &Env, dir: String) -> napi::Result<Object<'_>> {
     let shared = Rc::clone(&engine);
     export(env, &mut object, "runs", move |_| Ok(shared.borrow().found_runs()))?;
     let shared = Rc::clone(&engine);
-    export(env, &mut object, "journal", move |call| {
-        let run = call.run(0)?;
-        Ok(shared.borrow().found_journal(run)?)
-    })?;
+    export(env, &mut object, "journal", move |call| Ok(shared.borrow().found_journal(call.run(0)?)?))?;
     export(env, &mut object, "close", move |_| Ok(engine.borrow_mut().close()?))?;
     Ok(object)
 }

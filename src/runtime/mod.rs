@@ -1,5 +1,6 @@
-//! Introduces machine and scheduler to the log and the run store: shards and tasks behind their locks, what waits for the disk, messages
-//! between shards and scheduler, timers, the flusher; threads that share it all, and who of them runs which code.
+//! Introduces machine and scheduler to the log and the run store: shards and tasks behind their locks, what waits for the
+//! disk, messages between shards and scheduler, timers, the flusher; threads that share it all, and who of them runs which
+//! code.
 //!
 //! The only module that reads clocks and starts threads. It does not know JS, nor the shape of the public API.
 //!
