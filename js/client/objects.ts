@@ -103,12 +103,12 @@ export class ObjectControl {
 
   /** Ends an object: its state is gone, and calls that wait get no answer. @returns whether there was one */
   async delete(object: unknown, id: unknown, options?: { readonly actor?: unknown }): Promise<boolean> {
-    const { runId } = targetOf(this.#core, object, id);
+    const target = targetOf(this.#core, object, id);
     knownOptions(options, ['actor'], 'objects.delete');
     const actor = oneLine(options?.actor, 'actor');
-    if ((await readIfAny(this.#core, targetOf(this.#core, object, id), NO_PATIENCE)) === undefined) return false;
+    if ((await readIfAny(this.#core, target, NO_PATIENCE)) === undefined) return false;
     const { native } = this.#core;
-    await this.#core.request((token) => native.terminate(token, runId, '', 'deleted', actor), nothing).promise;
+    await this.#core.request((token) => native.terminate(token, target.runId, '', 'deleted', actor), nothing).promise;
     return true;
   }
 
