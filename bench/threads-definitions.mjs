@@ -6,7 +6,7 @@ import { signal, workerEngine, workflow } from 'fusee';
 
 /** So many that what a client pays for a start and a result does not decide. */
 export const STEPS = 50;
-const CHILDREN = 5;
+export const CHILDREN = 5;
 /** Work of a step that burns. */
 const BURN_MS = 0.05;
 

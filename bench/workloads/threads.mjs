@@ -3,12 +3,11 @@
 // the same and of another worker; the loss of a worker under load.
 
 import { performance } from 'node:perf_hooks';
-import { STEPS, awaiting, burn, deadly, go, journal, messages, signaller } from '../threads-definitions.mjs';
+import { CHILDREN, STEPS, awaiting, burn, deadly, go, journal, messages, signaller } from '../threads-definitions.mjs';
 import { median } from '../statistics.mjs';
 import { pool } from '../pool.mjs';
 
 const WORKFLOWS = 500;
-const CHILDREN = 5;
 /** Runs at the same time for each worker, where the disk is to decide. */
 const FEW = 16;
 const WORKERS = [1, 2, 4];
@@ -38,7 +37,7 @@ export async function measure({ open, floor, scale }) {
       const few = await flushed(engine, () => burst(engine, journal, FEW * count));
       rates.few.push(few.rate);
       rates.fewRecords.push(few.records);
-      rates.messages.push((await burst(engine, messages)) * (CHILDREN / STEPS));
+      rates.messages.push(await burst(engine, messages, WORKFLOWS, CHILDREN));
       const { same, other } = await signalled(engine);
       rates.same.push(...same);
       rates.other.push(...other);
@@ -59,10 +58,11 @@ export async function measure({ open, floor, scale }) {
   return figures;
 }
 
-async function burst(engine, definition, width = WORKFLOWS) {
+/** @returns operations a second, of `each` in a workflow, with `width` workflows at a time */
+async function burst(engine, definition, width = WORKFLOWS, each = STEPS) {
   const begin = performance.now();
   await pool(WORKFLOWS, width, () => engine.execute(definition));
-  return (WORKFLOWS * STEPS * 1000) / (performance.now() - begin);
+  return (WORKFLOWS * each * 1000) / (performance.now() - begin);
 }
 
 /** What `work` answers, and the records of a flush meanwhile. */
