@@ -1790,6 +1790,17 @@ export interface EngineEvents {
     /** Shards that the other workers run meanwhile. */
     readonly movedShards: number;
   };
+  /** A lost worker has a replacement, and the runs that had been in its memory have come as far as they can at once. */
+  workerReplaced: {
+    readonly type: 'workerReplaced';
+    readonly time: Date;
+    /** Its number, from 0. */
+    readonly worker: number;
+    /** From the loss, as the opener saw it, until the replacement could run code, in ms, with the waits before it started. */
+    readonly lostForMs: number;
+    /** From there until its runs had been replayed, in ms. */
+    readonly replayMs: number;
+  };
   /** A worker's thread has been busy for longer than `blockedAfter`, or works again; it is logged as well. */
   workerBlocked: {
     readonly type: 'workerBlocked';

@@ -238,7 +238,7 @@ test('what cannot be is refused at open, and leaves nothing open', async () => {
   expect(told.outside).toMatch(/^TypeError: workerEngine/);
 });
 
-test.each(['exit', 'throw', 'memory'])(
+test.each(['exit', 'exit late', 'throw', 'memory'])(
   'a worker that ends by %s is replaced, and its runs go on (LAW-7)',
   async (how) => {
     const told = await run(`
@@ -246,16 +246,23 @@ test.each(['exit', 'throw', 'memory'])(
     const engine = await open(dir, workers(2, limits));
     const lost = [];
     engine.on('workerLost', (event) => lost.push({ worker: event.worker, restartInMs: event.restartInMs }));
+    const replaced = new Promise((resolve) => engine.once('workerReplaced', resolve));
     const handles = await Promise.all(ids(6).map((id) => engine.start(gate, undefined, { id })));
     const result = await engine.execute(deadly, ${JSON.stringify(how)}, { id: 'deadly' });
+    const { worker, lostForMs, replayMs } = await replaced;
     await Promise.all(handles.map((handle) => handle.signal(go, handle.id)));
     const others = await Promise.all(handles.map((handle) => handle.result()));
     const health = await engine.health();
     await engine.close();
-    print({ lost, result, others: others.map((other) => other.value), health: health.status, lives: new Int32Array(lives)[0] });
+    print({ lost, replaced: { worker, lostForMs, replayMs }, result, others: others.map((other) => other.value), health: health.status, lives: new Int32Array(lives)[0] });
   `);
     expect(told.lost).toHaveLength(1);
     expect(told.lost[0].restartInMs).toBe(0);
+    expect(told.replaced).toEqual({
+      worker: told.lost[0].worker,
+      lostForMs: expect.any(Number),
+      replayMs: expect.any(Number),
+    });
     expect(told.lives).toBe(2);
     expect(told.result.attempt).toBe(1);
     expect(told.others).toEqual(Array.from({ length: 6 }, (_, n) => `id${n}`));

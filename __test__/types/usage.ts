@@ -344,6 +344,7 @@ export async function workers(): Promise<void> {
     },
   });
   engine.on('workerLost', (event) => is<number>()(event.restartInMs));
+  engine.on('workerReplaced', (event) => is<number>()(event.replayMs));
   engine.on('workerBlocked', (event) => is<boolean>()(event.isBlocked));
   is<Engine>()(workerEngine());
   // @ts-expect-error a module is needed

@@ -20,6 +20,7 @@ export const EVENT_NAMES = [
   'scale',
   'warning',
   'workerLost',
+  'workerReplaced',
   'workerBlocked',
 ] as const;
 

@@ -32,6 +32,7 @@ export function noticeOf(name: EventName, base: object, payload: string): object
     case 'scale':
     case 'warning':
     case 'workerLost':
+    case 'workerReplaced':
     case 'workerBlocked':
       return base;
   }

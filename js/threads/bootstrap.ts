@@ -12,7 +12,7 @@ import { readDefinitions } from '../client/options.js';
 import type { WorkflowCode } from '../workflow/run.js';
 import { becomeThreadOfGroup, type Boot, type FromWorker, type ThreadOfGroup, type ToWorker } from './messages.js';
 import type { TaskDefinition } from '../scheduler/definition.js';
-import { fingerprints, loadDefinitions } from './module.js';
+import { differenceOf, fingerprints, loadDefinitions } from './module.js';
 
 /** Runs the worker that this thread is. */
 export function bootstrap(): void {
@@ -23,7 +23,19 @@ export function bootstrap(): void {
   const thread: ThreadOfGroup = { part: fusee.part, engine: undefined };
   becomeThreadOfGroup(thread);
   const { port } = fusee;
-  load(thread, port, fusee.module).catch((error: unknown) => fail(port, error));
+  sayWhenEnding(port);
+  load(thread, fusee).catch((error: unknown) => fail(port, error));
+}
+
+/** Of an error that nobody caught, the platform tells the opener itself. */
+function sayWhenEnding(port: MessagePort): void {
+  let isError = false;
+  process.on('uncaughtExceptionMonitor', () => {
+    isError = true;
+  });
+  process.on('exit', (exitCode) => {
+    if (!isError) tell(port, { kind: 'ending', exitCode });
+  });
 }
 
 function tell(port: MessagePort, message: FromWorker): void {
@@ -47,10 +59,14 @@ function loggerOf(port: MessagePort): Logger {
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-async function load(thread: ThreadOfGroup, port: MessagePort, moduleUrl: string): Promise<void> {
-  const found = await loadDefinitions(moduleUrl);
-  serve(thread, port, readDefinitions(found.workflows, found.objects), found.tasks);
-  tell(port, { kind: 'loaded', definitions: fingerprints(found) });
+async function load(thread: ThreadOfGroup, { port, module, known }: Boot['fusee']): Promise<void> {
+  const found = await loadDefinitions(module);
+  const handle = serve(thread, port, readDefinitions(found.workflows, found.objects), found.tasks);
+  const definitions = fingerprints(found);
+  tell(port, { kind: 'loaded', definitions });
+  if (known !== undefined && differenceOf(known.definitions, definitions) === undefined) {
+    await handle({ kind: 'join', settings: known.settings });
+  }
 }
 
 function serve(
@@ -58,7 +74,7 @@ function serve(
   port: MessagePort,
   definitions: ReadonlyMap<string, WorkflowCode>,
   tasks: ReadonlyMap<string, TaskDefinition>,
-): void {
+): (message: ToWorker) => Promise<void> {
   let engine: WorkerEngine | undefined;
   const handle = async (message: ToWorker): Promise<void> => {
     switch (message.kind) {
@@ -79,4 +95,5 @@ function serve(
   port.on('message', (message: ToWorker) => {
     handle(message).catch((error: unknown) => fail(port, error));
   });
+  return handle;
 }

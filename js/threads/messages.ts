@@ -12,6 +12,8 @@ export interface Boot {
     /** URL of the module whose exports are run. */
     readonly module: string;
     readonly part: number;
+    /** Of a replacement: one that exports what its group does joins without being asked, since its runs wait for it. */
+    readonly known: { readonly definitions: readonly Found[]; readonly settings: JoinSettings } | undefined;
   };
   readonly workerData: unknown;
 }
@@ -51,6 +53,8 @@ export type FromWorker =
   | { readonly kind: 'loaded'; readonly definitions: readonly Found[] }
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'joined'; readonly incarnation: number }
+  /** Its thread is told to end, by itself: what it leaves behind need not wait until it has. */
+  | { readonly kind: 'ending'; readonly exitCode: number }
   | { readonly kind: 'caughtUp'; readonly stuck: number; readonly unregistered: readonly string[] }
   | {
       readonly kind: 'log';

@@ -9,7 +9,7 @@ import { runsElsewhere, task, type TaskDefinition } from '../scheduler/definitio
 import { packMember } from '../scheduler/packing.js';
 import { checkNeeds } from '../scheduler/settings.js';
 import type { WorkflowCode } from '../workflow/run.js';
-import { Pool, type Lost, type WorkerSettings } from './pool.js';
+import { Pool, type Lost, type Replaced, type WorkerSettings } from './pool.js';
 
 /** The engine of the thread that opened the group: a client of its workers. */
 class GroupEngine extends Engine {
@@ -44,6 +44,7 @@ class GroupEngine extends Engine {
         for (const found of definitions) if (found.kind === 'task') checkNeeds(found, settings.tasks);
       },
       handleLost: (lost) => this.handleLost(lost),
+      handleReplaced: (replaced) => this.handleReplaced(replaced),
       handleCaughtUp: (stuck, unregistered) => core.report(stuck, unregistered),
     });
     core.onBlocked = (worker, isBlocked, text) => this.handleBlocked(worker, isBlocked, text);
@@ -97,6 +98,11 @@ class GroupEngine extends Engine {
       restartInMs,
       movedShards,
     });
+  }
+
+  private handleReplaced(replaced: Replaced): void {
+    const { listeners } = this.core;
+    listeners.emit('workerReplaced', { type: 'workerReplaced', time: new Date(this.core.nowMs()), ...replaced });
   }
 
   private handleBlocked(worker: number, isBlocked: boolean, text: string): boolean {

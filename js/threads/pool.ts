@@ -43,6 +43,15 @@ export interface Lost {
   readonly movedShards: number;
 }
 
+/** The replacement of a lost worker runs, and its runs have come as far as they can at once. */
+export interface Replaced {
+  readonly worker: number;
+  /** From the loss, as it was seen, until the replacement had joined. */
+  readonly lostForMs: number;
+  /** From there until its runs had been replayed. */
+  readonly replayMs: number;
+}
+
 /** What the pool needs of the engine. */
 export interface PoolOwner {
   readonly primitives: Primitives;
@@ -52,6 +61,7 @@ export interface PoolOwner {
   checkTasks(definitions: readonly Found[]): void;
   spread(worker: number): number;
   handleLost(lost: Lost): void;
+  handleReplaced(replaced: Replaced): void;
   /** All workers have come as far as they can at once, for the first time. */
   handleCaughtUp(stuck: number, unregistered: readonly string[]): void;
 }
@@ -72,7 +82,12 @@ interface Member {
   port: MessagePort | undefined;
   incarnation: number;
   bornMs: number;
+  /** Since when its place is empty, or was until it joined; `undefined`: it is not told yet that it was filled. */
+  lostMs: number | undefined;
+  joinedMs: number;
   deaths: number;
+  /** It was started with what it is to be. */
+  joinsItself: boolean;
   error: unknown;
   timer: unknown;
 }
@@ -115,7 +130,10 @@ export class Pool {
       port: undefined,
       incarnation: 0,
       bornMs: 0,
+      lostMs: undefined,
+      joinedMs: 0,
       deaths: 0,
+      joinsItself: false,
       error: undefined,
       timer: undefined,
     }));
@@ -193,8 +211,10 @@ export class Pool {
   private spawn(member: Member): Promise<void> {
     const { settings, owner } = this;
     const { port1: port, port2 } = new MessageChannel();
+    const known = this.known(member);
+    member.joinsItself = known !== undefined;
     const boot: Boot = {
-      fusee: { port: port2, module: settings.module, part: member.part },
+      fusee: { port: port2, module: settings.module, part: member.part, known },
       workerData: settings.workerData,
     };
     return new Promise<void>((resolve, reject) => {
@@ -214,16 +234,24 @@ export class Pool {
       worker.on('error', (error) => {
         member.error = error;
         reject(this.failure(member, error));
+        if (member.worker === worker && member.incarnation !== 0) end(1);
       });
-      worker.on('exit', (code) => {
+      const end = (code: number): void => {
         // The end of a thread may be told before what it said last, which says why it ended.
         for (let last = receiveMessageOnPort(port); last !== undefined; last = receiveMessageOnPort(port)) {
           hear(last.message as FromWorker);
         }
         reject(this.failure(member, member.error ?? new Error(`it ended with code ${code} before it had joined`)));
         this.handleExit(member, worker, code);
-      });
+      };
+      worker.on('exit', end);
     });
+  }
+
+  /** What a worker joins by without being asked: all but the first, to whose definitions the others' are compared. */
+  private known({ part }: Member): Boot['fusee']['known'] {
+    const { definitions } = this;
+    return definitions && { definitions, settings: { ...this.join, part } };
   }
 
   /** @throws what the platform refuses; a replacement is tried again then */
@@ -265,7 +293,7 @@ export class Pool {
           void member.worker?.terminate();
           return;
         }
-        this.tell(member, { kind: 'join', settings: { ...this.join, part: member.part } });
+        if (!member.joinsItself) this.tell(member, { kind: 'join', settings: { ...this.join, part: member.part } });
         return;
       }
       case 'failed':
@@ -275,9 +303,15 @@ export class Pool {
         return;
       case 'joined':
         member.incarnation = message.incarnation;
+        member.joinedMs = this.owner.primitives.monotonicMs();
         resolve();
         return;
+      case 'ending':
+        if (member.worker !== undefined && member.incarnation !== 0)
+          this.handleExit(member, member.worker, message.exitCode);
+        return;
       case 'caughtUp':
+        this.tellReplaced(member);
         if (this.stuck[member.part] !== undefined) return;
         this.stuck[member.part] = message.stuck;
         this.unregistered.push(...message.unregistered);
@@ -294,6 +328,14 @@ export class Pool {
     }
   }
 
+  private tellReplaced(member: Member): void {
+    const { part: worker, lostMs, joinedMs } = member;
+    if (lostMs === undefined) return;
+    member.lostMs = undefined;
+    const replayMs = this.owner.primitives.monotonicMs() - joinedMs;
+    this.owner.handleReplaced({ worker, lostForMs: joinedMs - lostMs, replayMs });
+  }
+
   private handleExit(member: Member, worker: Worker, exitCode: number): void {
     if (member.worker !== worker) return;
     member.worker = undefined;
@@ -308,7 +350,9 @@ export class Pool {
     const hadJoined = member.incarnation !== 0;
     // One that never joined failed the open, unless it is a replacement.
     if (this.isClosing || (!hadJoined && member.deaths === 0)) return;
-    const livedMs = owner.primitives.monotonicMs() - member.bornMs;
+    const nowMs = owner.primitives.monotonicMs();
+    member.lostMs ??= nowMs;
+    const livedMs = nowMs - member.bornMs;
     member.deaths = livedMs > HEALTHY_MS ? 1 : member.deaths + 1;
     const restartInMs = member.deaths === 1 ? 0 : Math.min(RESTART_FIRST_MS * 2 ** (member.deaths - 2), RESTART_MAX_MS);
     const movedShards = member.deaths >= DEATHS_TO_SPREAD ? owner.spread(member.part) : 0;
