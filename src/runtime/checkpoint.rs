@@ -154,12 +154,7 @@ impl Group {
         })
     }
 
-    fn write_tasks(
-        &self,
-        keeper: &Keeper,
-        writer: &mut Writer<'_>,
-        tasks: &BegunTasks,
-    ) -> Result<(), CheckpointError> {
+    fn write_tasks(&self, keeper: &Keeper, writer: &mut Writer<'_>, tasks: &BegunTasks) -> Result<(), CheckpointError> {
         let mut has_more = true;
         while has_more {
             keeper.goes_on()?;

@@ -120,6 +120,22 @@ impl Store {
         self.identity
     }
 
+    /// Makes it what the first version wrote: without the scheduler.
+    #[cfg(test)]
+    pub fn make_format_1(&self) {
+        let writing = self.database.begin_write().unwrap();
+        for table in &TABLES[TABLES_OF_FORMAT_1..] {
+            assert!(writing.delete_table(definition(*table)).unwrap());
+        }
+        {
+            let mut meta = writing.open_table(definition(Table::Meta)).unwrap();
+            meta.remove(super::keys::SCHEDULER).unwrap();
+            let value = sealed::seal(Table::Meta, IDENTITY, &encode_as(1, self.identity));
+            meta.insert(IDENTITY, &value[..]).unwrap();
+        }
+        writing.commit().unwrap();
+    }
+
     /// Whether its checkpoints have the scheduler. In those of format 1 it is not, and the log has all of its records.
     #[must_use]
     pub fn has_scheduler(&self) -> bool {
@@ -173,9 +189,13 @@ pub(super) fn read_count(table: Table, key: &[u8], bytes: &[u8]) -> Result<u64, 
 }
 
 pub(super) fn encode(identity: Identity) -> Vec<u8> {
+    encode_as(FORMAT, identity)
+}
+
+fn encode_as(format: u32, identity: Identity) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut out = Bytes::new(&mut bytes);
-    out.number(u64::from(FORMAT));
+    out.number(u64::from(format));
     out.raw(&identity.store);
     out.number(u64::from(identity.shards));
     bytes
