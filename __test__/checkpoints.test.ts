@@ -100,7 +100,10 @@ const withTasks = (): string => `
   const ran = [];
   let isHeld = true;
   const work = task('work', async (ctx, { name, size }) => {
-    while (isHeld && name.startsWith('held')) await new Promise((resolve) => setTimeout(resolve, 5));
+    while (isHeld && name.startsWith('held')) {
+      ctx.signal.throwIfAborted();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
     ran.push(name);
     if (name === 'flaky' && ctx.attempt === 1) throw new Error('not yet');
     return name + ' done';
@@ -119,11 +122,11 @@ test('LAW-3 LAW-12: tasks and schedules are in a checkpoint, and a process kille
     const done = await engine.enqueue(work, { name: 'large', size: 'x'.repeat(1.5 * ${MIB}) }, { key: 'large' });
     await done.result();
     await engine.start(asks, undefined, { id: 'asks' });
-    while ((await engine.queue('line').stats()).busy === 0) await tick();
+    while ((await engine.queue('line').stats()).running === 0) await tick();
     const parent = await engine.enqueue(work, { name: 'flaky' }, { orderKey: 'o' });
     const child = await engine.enqueue(work, { name: 'child' }, { after: [onComplete(parent)], key: 'child' });
     const second = await engine.enqueue(work, { name: 'second' }, { orderKey: 'o' });
-    const far = await engine.enqueue(work, { name: 'far' }, { delay: '1y', key: 'far' });
+    const far = await engine.enqueue(work, { name: 'far' }, { delay: '300d', key: 'far' });
     await engine.schedules.upsert('monthly', { cron: '0 0 1 * *', run: work, input: { name: 'monthly' } });
     await engine.schedules.pause('monthly');
     await engine.close({ grace: 0 });
@@ -147,10 +150,10 @@ test('LAW-3 LAW-12: tasks and schedules are in a checkpoint, and a process kille
   const third = await runScript(`{${withTasks()}
     isHeld = false;
     const results = [];
-    for (const id of ${JSON.stringify([done, parent, child, second, behind])}) results.push(await engine.task(id).result());
+    for (const id of ${JSON.stringify([done, parent, child, second, behind])}) results.push(await engine.handle(work, id).result());
     results.push(await engine.handle(asks, 'asks').result());
     const schedules = (await engine.schedules.list()).map(({ name, paused }) => name + ' ' + paused);
-    const { status } = await engine.task('${far!}').describe();
+    const { status } = await engine.handle(work, '${far!}').describe();
     console.log(JSON.stringify([results, ran.filter((name) => name === 'flaky' || name === 'second'), schedules, status]));
     await engine.close();
   }`);

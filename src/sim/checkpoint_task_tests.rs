@@ -63,7 +63,7 @@ impl World {
     fn hear(&mut self, event: &Event) {
         let fields: Vec<&str> = event.text.split(FIELD).collect();
         match event.kind {
-            EventKind::Start | EventKind::Wake => return self.turns(Slot(event.a)),
+            EventKind::Start | EventKind::Wake => self.turns(Slot(event.a)),
             EventKind::Task => {
                 let lease = Lease { slot: event.a, serial: fields[0].parse().unwrap() };
                 self.given.insert(fields[1].into(), lease);
