@@ -92,6 +92,81 @@ test('LAW-1 LAW-12: the log stays bounded, and a killed process has every result
   expect(third).toMatchObject({ code: 0, err: '', out: `0\n[${3.5 * MIB},"3"]\n` });
 }, 180_000);
 
+/** What both processes of tasks share. A task whose name begins with `held` waits until its process is told to go. */
+const withTasks = (): string => `
+  const { existsSync, statSync } = require('node:fs');
+  const { task, onComplete } = fusee;
+  const dir = ${JSON.stringify(data)};
+  const ran = [];
+  let isHeld = true;
+  const work = task('work', async (ctx, { name, size }) => {
+    while (isHeld && name.startsWith('held')) {
+      ctx.signal.throwIfAborted();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    ran.push(name);
+    if (name === 'flaky' && ctx.attempt === 1) throw new Error('not yet');
+    return name + ' done';
+  }, { queue: 'line', retry: { maxAttempts: 2, initial: '10ms' } });
+  const asks = workflow('asks', (ctx) => ctx.run(work, { name: 'held of a run' }));
+  const engine = await open(dir, {
+    workflows: [asks], tasks: [work], logger: quiet,
+    queues: { line: { concurrency: 1 } },
+    schedules: { yearly: { cron: '0 0 1 1 *', run: work, input: { name: 'yearly' } } },
+  });
+  const replayed = Number(engine.core.native.report().split('\\u001f')[1]);
+`;
+
+test('LAW-3 LAW-12: tasks and schedules are in a checkpoint, and a process killed behind it has all of them', async () => {
+  const first = await runScript(`{${withTasks()}
+    const done = await engine.enqueue(work, { name: 'large', size: 'x'.repeat(1.5 * ${MIB}) }, { key: 'large' });
+    await done.result();
+    await engine.start(asks, undefined, { id: 'asks' });
+    while ((await engine.queue('line').stats()).running === 0) await tick();
+    const parent = await engine.enqueue(work, { name: 'flaky' }, { orderKey: 'o' });
+    const child = await engine.enqueue(work, { name: 'child' }, { after: [onComplete(parent)], key: 'child' });
+    const second = await engine.enqueue(work, { name: 'second' }, { orderKey: 'o' });
+    const far = await engine.enqueue(work, { name: 'far' }, { delay: '300d', key: 'far' });
+    await engine.schedules.upsert('monthly', { cron: '0 0 1 * *', run: work, input: { name: 'monthly' } });
+    await engine.schedules.pause('monthly');
+    await engine.close({ grace: 0 });
+    console.log(JSON.stringify([done, parent, child, second, far].map((handle) => handle.id)));
+  }`);
+  expect(first).toMatchObject({ code: 0, err: '' });
+  const [done, parent, child, second, far] = JSON.parse(first.out) as string[];
+  expect(readdirSync(data)).toContain('runs');
+
+  const killed = await runScript(`{${withTasks()}
+    const again = await engine.enqueue(work, { name: 'other' }, { key: 'child' });
+    const behind = await engine.enqueue(work, { name: 'held behind' });
+    console.log(JSON.stringify([replayed, again.id, behind.id]));
+    process.kill(process.pid, 'SIGKILL');
+  }`);
+  expect(killed).toMatchObject({ signal: 'SIGKILL', err: '' });
+  const [replayed, again, behind] = JSON.parse(killed.out) as [number, string, string];
+  expect(again).toBe(child);
+  expect(replayed).toBeLessThan(5);
+
+  const third = await runScript(`{${withTasks()}
+    isHeld = false;
+    const results = [];
+    for (const id of ${JSON.stringify([done, parent, child, second, behind])}) results.push(await engine.handle(work, id).result());
+    results.push(await engine.handle(asks, 'asks').result());
+    const schedules = (await engine.schedules.list()).map(({ name, paused }) => name + ' ' + paused);
+    const { status } = await engine.handle(work, '${far!}').describe();
+    console.log(JSON.stringify([results, ran.filter((name) => name === 'flaky' || name === 'second'), schedules, status]));
+    await engine.close();
+  }`);
+  expect(third).toMatchObject({ code: 0, err: '' });
+  const names = ['large', 'flaky', 'child', 'second', 'held behind', 'held of a run'];
+  expect(JSON.parse(third.out)).toEqual([
+    names.map((name) => `${name} done`),
+    ['flaky', 'flaky', 'second'],
+    ['monthly true', 'yearly false'],
+    'scheduled',
+  ]);
+}, 60_000);
+
 test('LAW-10: a run store that is not the one of the log is refused by name', async () => {
   const nothing = workflow('nothing', async () => undefined);
   const { logger } = quietLogger();

@@ -151,7 +151,7 @@ impl Outbox {
     }
 
     /// All of it, for a checkpoint.
-    pub(super) fn encode(&self, out: &mut Writer<'_>) {
+    pub fn encode(&self, out: &mut Writer<'_>) {
         out.number(self.lanes.len() as u64);
         for (to, lane) in &self.lanes {
             out.number(u64::from(to.0));
@@ -165,7 +165,7 @@ impl Outbox {
     }
 
     /// Reads what [`Outbox::encode`] wrote.
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Outbox, DecodeError> {
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Outbox, DecodeError> {
         let mut outbox = Outbox::default();
         for _ in 0..reader.number()? {
             let to = ShardId(u16::try_from(reader.number()?).map_err(|_| DecodeError::Number)?);

@@ -5,12 +5,13 @@
 
 use super::checkpointer::{CheckpointError, Keeper};
 use super::group::Group;
+use super::saved_tasks::BegunTasks;
 use crate::log::{LogError, LogState};
 use crate::machine::{RunIx, SavedRecords, Shard};
 use crate::record::{Lsn, RunNo, ShardId};
 use crate::store::{Chunk, Head, RunWrite, Store, Writer};
 
-/// Runs, and bytes of them, taken under one hold of a shard's lock. Judgement: well under a millisecond of copying.
+/// Runs, and bytes of them or of tasks, taken under one hold of a lock. Judgement: well under a millisecond of copying.
 const SLICE_RUNS: usize = 256;
 const SLICE_BYTES: usize = 256 << 10;
 
@@ -77,29 +78,36 @@ impl Group {
         }
         let store = keeper.writer(&mut slot)?;
         let mut begun = Vec::new();
-        let written = self.begin(&mut begun).and_then(|()| self.write(keeper, store, &mut begun));
-        if let Err(error) = written {
-            for begun in &begun {
-                self.visit(begun.shard, |cell, _| cell.shard.give_back(&begun.runs));
+        let written = self.begin(&mut begun).and_then(|tasks| {
+            self.write(keeper, store, &mut begun, &tasks)?;
+            Ok(tasks)
+        });
+        let tasks = match written {
+            Ok(tasks) => tasks,
+            Err(error) => {
+                for begun in &begun {
+                    self.visit(begun.shard, |cell, _| cell.shard.give_back(&begun.runs));
+                }
+                self.tasks.give_up_checkpoint();
+                return Err(error);
             }
-            return Err(error);
-        }
+        };
         keeper.saved(bytes);
         for begun in &begun {
             self.settle(begun);
         }
-        let below = begun.iter().map(|begun| begun.position.next()).chain(self.tasks_first()).min();
-        if let Some(below) = below {
-            self.log.trim(below)?;
-        }
+        self.tasks.keep_checkpoint(&tasks);
+        let oldest = begun.iter().map(|begun| begun.position).fold(tasks.position, Lsn::min);
+        self.log.trim(oldest.next())?;
         Ok(true)
     }
 
     fn is_unchanged(&self) -> bool {
         (0..self.shard_count()).all(|shard| self.visit(ShardId(shard), |cell, _| cell.shard.is_unchanged()))
+            && self.tasks.is_unchanged()
     }
 
-    fn begin(&self, begun: &mut Vec<Begun>) -> Result<(), CheckpointError> {
+    fn begin(&self, begun: &mut Vec<Begun>) -> Result<BegunTasks, CheckpointError> {
         for shard in (0..self.shard_count()).map(ShardId) {
             let (of_shard, last) = self.visit(shard, |cell, _| {
                 let position = self.log.last();
@@ -113,18 +121,22 @@ impl Group {
                 return Err(LogError::Closed.into());
             }
         }
-        Ok(())
+        Ok(self.tasks.begin_checkpoint(|| self.log.last())?)
     }
 
-    fn write(&self, keeper: &Keeper, store: &Store, begun: &mut [Begun]) -> Result<(), CheckpointError> {
+    fn write(
+        &self,
+        keeper: &Keeper,
+        store: &Store,
+        begun: &mut [Begun],
+        tasks: &BegunTasks,
+    ) -> Result<(), CheckpointError> {
         store.checkpoint(|writer| {
             for begun in begun.iter_mut() {
                 writer.put_shard(begun.shard, &begun.state)?;
                 let mut next = 0;
                 while next < begun.runs.len() {
-                    if keeper.is_abandoned() {
-                        return Err(LogError::Closed.into());
-                    }
+                    keeper.goes_on()?;
                     let (slice, to) = self.slice(begun, next);
                     next = to;
                     for taken in slice {
@@ -132,13 +144,27 @@ impl Group {
                     }
                 }
             }
+            self.write_tasks(keeper, writer, tasks)?;
             // Nothing in the store may rest on what a crash could still take.
-            let position = begun.iter().map(|begun| begun.position).max().unwrap_or_default();
+            let position = begun.iter().map(|begun| begun.position).fold(tasks.position, Lsn::max);
             if self.durable() < position && self.log.flush()? < position {
                 return Err(LogError::Closed.into());
             }
             Ok(())
         })
+    }
+
+    fn write_tasks(&self, keeper: &Keeper, writer: &mut Writer<'_>, tasks: &BegunTasks) -> Result<(), CheckpointError> {
+        let mut has_more = true;
+        while has_more {
+            keeper.goes_on()?;
+            let mut slice = Vec::new();
+            has_more = self.tasks.save(SLICE_BYTES, &mut slice);
+            for (no, bytes) in slice {
+                writer.put_task(no, bytes.as_deref())?;
+            }
+        }
+        Ok(writer.put_scheduler(&mut tasks.parts())?)
     }
 
     /// Copies some of the runs, from one of them on; also says where to go on.

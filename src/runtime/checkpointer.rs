@@ -137,9 +137,9 @@ impl Keeper {
         *self.failed.lock() = failed;
     }
 
-    /// Whether a checkpoint that is being made is to be given up.
-    pub(super) fn is_abandoned(&self) -> bool {
-        self.is_abandoned.load(Ordering::Acquire)
+    /// Whether a checkpoint that is being made is not to be given up.
+    pub(super) fn goes_on(&self) -> Result<(), LogError> {
+        if self.is_abandoned.load(Ordering::Acquire) { Err(LogError::Closed) } else { Ok(()) }
     }
 
     /// The store, for one checkpoint at a time.

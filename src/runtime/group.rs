@@ -34,7 +34,7 @@ pub struct Group {
     clock: Clock,
     pub(super) flusher: Arc<Flusher>,
     relay: Option<Arc<dyn Relay>>,
-    tasks: Tasks,
+    pub(super) tasks: Tasks,
     /// Makes checkpoints; `None`: nobody does.
     pub(super) keeper: Option<Arc<Keeper>>,
     store_id: [u8; 16],
@@ -607,11 +607,6 @@ impl Group {
     /// The newest record of the scheduler of this life; 0: none.
     pub(super) fn tasks_last(&self) -> u64 {
         self.tasks.last()
-    }
-
-    /// The oldest record of the scheduler: its state comes back from all of its records.
-    pub(super) fn tasks_first(&self) -> Option<Lsn> {
-        self.tasks.first()
     }
 
     /// The lowest LSN that something of the scheduler's for a place waits for; `u64::MAX`: none.

@@ -18,6 +18,8 @@ pub(super) struct Loading<'a> {
     pub(super) machines: Vec<Shard>,
     /// Of each shard: its records up to here are in the store.
     positions: Vec<Lsn>,
+    /// The same of the scheduler.
+    tasks_position: Lsn,
     /// Runs that cannot be read back.
     damaged: BTreeSet<(ShardId, RunNo)>,
     /// Records applied, and their bytes.
@@ -35,6 +37,7 @@ impl<'a> Loading<'a> {
             keeps_ended,
             machines: Vec::new(),
             positions: Vec::new(),
+            tasks_position: Lsn::NONE,
             damaged: BTreeSet::new(),
             records: 0,
             bytes: 0,
@@ -67,14 +70,15 @@ impl<'a> Loading<'a> {
         self.make_machines(store.identity().shards);
         for index in 0..self.machines.len() {
             self.shard(&store, index)?;
-            let position = self.positions[index];
-            if found.first > position.next() {
-                let detail =
-                    format!("it has shard {index} up to record {position}, the log begins with record {}", found.first);
-                return Err(StoreError::Foreign { detail });
-            }
+            reaches(&format_args!("shard {index}"), self.positions[index], found.first)?;
         }
-        Ok(self.positions.iter().copied().max().unwrap_or_default())
+        if let Some(position) = self.tasks.load(&store)? {
+            self.tasks_position = position;
+        }
+        if store.has_scheduler() {
+            reaches(&"the scheduler", self.tasks_position, found.first)?;
+        }
+        Ok(self.positions.iter().copied().max().unwrap_or_default().max(self.tasks_position))
     }
 
     fn make_machines(&mut self, count: u16) {
@@ -132,6 +136,7 @@ impl<'a> Loading<'a> {
             return;
         }
         let result = match source {
+            Source::Scheduler if lsn <= self.tasks_position => return,
             Source::Scheduler if bytes.first() != Some(&SETTINGS) => {
                 self.tasks.restore(lsn, bytes).map_err(|error| error.to_string())
             }
@@ -181,6 +186,15 @@ impl<'a> Loading<'a> {
         }
         machine.restore(lsn, bytes).map_err(|error| error.to_string())
     }
+}
+
+/// Whether the log has all that comes behind a position.
+fn reaches(whose: &dyn std::fmt::Display, position: Lsn, first: Lsn) -> Result<(), StoreError> {
+    if first <= position.next() {
+        return Ok(());
+    }
+    let detail = format!("it has {whose} up to record {position}, the log begins with record {first}");
+    Err(StoreError::Foreign { detail })
 }
 
 /// What of a run could not be read though nothing says that it is damaged: the next open may read it.

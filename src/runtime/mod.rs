@@ -25,6 +25,7 @@ mod outputs;
 mod parts;
 mod places;
 mod resend;
+mod saved_tasks;
 mod store_files;
 mod tasks;
 mod watchdog;

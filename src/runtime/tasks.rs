@@ -122,9 +122,9 @@ pub struct TaskCell {
     /// Messages of shards whose receipts wait for the disk: sender and number.
     pub(crate) receipts: Held<(ShardId, u64)>,
     /// The newest record of the scheduler.
-    last: Lsn,
-    /// The oldest one that there is: its state comes back from all of its records.
-    first: Option<Lsn>,
+    pub(super) last: Lsn,
+    /// The newest one that the last checkpoint has.
+    pub(super) saved: Lsn,
     waiters: BTreeMap<TaskNo, Vec<Token>>,
     batches: BTreeMap<u64, Batch>,
     next_batch: u64,
@@ -145,7 +145,7 @@ pub struct TaskWork<'a> {
 
 /// The scheduler of a group, and what others look at without its lock.
 pub(super) struct Tasks {
-    cell: Mutex<TaskCell>,
+    pub(super) cell: Mutex<TaskCell>,
     posts: Vec<Post>,
     /// The newest record of the scheduler.
     last: AtomicU64,
@@ -190,7 +190,6 @@ impl Tasks {
         let cell = self.cell.get_mut();
         cell.engine.restore(bytes)?;
         cell.last = lsn;
-        cell.first.get_or_insert(lsn);
         while let Some(output) = cell.engine.poll_output() {
             if let Output::Answer { caller, answer } = output {
                 cell.tell_run(caller, answer);
@@ -264,11 +263,6 @@ impl Tasks {
         self.cell.lock().engine.taken_from(sender)
     }
 
-    /// The oldest record of the scheduler, which the log must keep, and all after it; `None`: it has none.
-    pub(super) fn first(&self) -> Option<Lsn> {
-        self.cell.lock().first
-    }
-
     /// Messages that have no receipt, in order.
     pub(super) fn unacknowledged(&self) -> Vec<Message> {
         self.cell.lock().outbox.waiting(ShardId::SCHEDULER).collect()
@@ -315,7 +309,7 @@ impl TaskCell {
             outbox: Outbox::default(),
             receipts: Held::default(),
             last: Lsn::NONE,
-            first: None,
+            saved: Lsn::NONE,
             waiters: BTreeMap::new(),
             batches: BTreeMap::new(),
             next_batch: 0,
@@ -484,7 +478,6 @@ impl TaskCell {
     pub(super) fn commit(&mut self, work: &mut TaskWork<'_>) {
         while let Some(record) = self.engine.poll_record() {
             self.last = work.log.append(record);
-            self.first.get_or_insert(self.last);
         }
         while let Some(output) = self.engine.poll_output() {
             match output {

@@ -7,13 +7,12 @@ use crate::engine::{
     IdReuse, Run, StartRequest,
 };
 use crate::log::LogOptions;
-use crate::record::{Dedupe, TaskSpec};
 use crate::store::{Store, StoreFile};
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 
-fn config(disk: &SimDisk) -> Config {
+pub(super) fn config(disk: &SimDisk) -> Config {
     let log = LogOptions { segment_bytes: 12 << 10, reserve_bytes: 0, ..LogOptions::default() };
     Config {
         shards: 2,
@@ -61,7 +60,7 @@ fn told(engine: &mut ForeignEngine) -> Vec<(EventKind, String)> {
     events.drain().map(|event| (event.kind, event.text)).collect()
 }
 
-fn latest(id: &str) -> Run<'_> {
+pub(super) fn latest(id: &str) -> Run<'_> {
     Run { id, run_id: "" }
 }
 
@@ -86,7 +85,7 @@ fn history(engine: &mut ForeignEngine, id: &str) -> String {
     told(engine).pop().unwrap().1
 }
 
-fn kill(disk: &SimDisk, engine: ForeignEngine, is_power_cut: bool) {
+pub(super) fn kill(disk: &SimDisk, engine: ForeignEngine, is_power_cut: bool) {
     disk.die_after(Some(1));
     engine.group().abandon();
     drop(engine);
@@ -94,13 +93,21 @@ fn kill(disk: &SimDisk, engine: ForeignEngine, is_power_cut: bool) {
     disk.take_errors();
 }
 
-fn log_files(disk: &SimDisk) -> Vec<String> {
+pub(super) fn log_files(disk: &SimDisk) -> Vec<String> {
     disk.names().into_iter().filter(|name| name.ends_with(".log")).collect()
 }
 
 /// Everything in the store is as it should be.
-fn verify(disk: &SimDisk) {
-    struct Bytes(Mutex<Vec<u8>>);
+pub(super) fn verify(disk: &SimDisk) {
+    let copy = disk.copy(&mut Rng::new(1));
+    let store_id = engine(&copy).group().store_id();
+    store_of(disk, &store_id, |store| assert_eq!(store.verify().unwrap().damages, [""; 0]));
+}
+
+/// Does something with a copy of the store and returns its bytes.
+pub(super) fn store_of(disk: &SimDisk, store_id: &[u8; 16], act: impl FnOnce(&Store)) -> Vec<u8> {
+    #[derive(Clone)]
+    struct Bytes(Arc<Mutex<Vec<u8>>>);
     impl StoreFile for Bytes {
         fn len(&self) -> io::Result<u64> {
             Ok(self.0.lock().len() as u64)
@@ -123,10 +130,11 @@ fn verify(disk: &SimDisk) {
             Ok(())
         }
     }
-    let copy = disk.copy(&mut Rng::new(1));
-    let store_id = engine(&copy).group().store_id();
-    let store = Store::open(Box::new(Bytes(Mutex::new(disk.bytes("runs").unwrap()))), &store_id).unwrap();
-    assert_eq!(store.verify().unwrap().damages, [""; 0]);
+    let bytes = Bytes(Arc::new(Mutex::new(disk.bytes("runs").unwrap())));
+    let store = Store::open(Box::new(bytes.clone()), store_id).unwrap();
+    act(&store);
+    drop(store);
+    bytes.0.lock().clone()
 }
 
 /// A directory with runs 0 to 59 of which 0 to 9 have ended, whose log is trimmed; not closed.
@@ -332,7 +340,7 @@ fn a_log_that_ends_before_what_the_store_has_is_damaged_rule_r4() {
 }
 
 /// Changes the place in the store where something unique is written.
-fn rot(disk: &SimDisk, text: &str) {
+pub(super) fn rot(disk: &SimDisk, text: &str) {
     let mut store = disk.bytes("runs").unwrap();
     let places: Vec<usize> =
         (0..store.len() - text.len()).filter(|at| store[*at..].starts_with(text.as_bytes())).collect();
@@ -395,28 +403,6 @@ fn what_cannot_be_read_at_an_open_is_not_taken_for_damage_rule_r4() {
             return;
         }
     }
-}
-
-#[test]
-fn the_log_keeps_what_the_scheduler_has_recorded() {
-    let disk = SimDisk::new(Rng::new(1));
-    let queues = [("mail".into(), crate::scheduler::QueueConfig::default())].into();
-    let tasks = crate::scheduler::Config { queues, ..crate::scheduler::Config::default() };
-    let config = Config { tasks, ..config(&disk) };
-    let mut first = ForeignEngine::open(config.clone(), Box::new(|| {})).unwrap();
-    first.enqueue(1, &[(TaskSpec::new("mail", "work", b"input"), Dedupe::default())]).unwrap();
-    told(&mut first);
-    for number in 0..60 {
-        start(&mut first, &format!("r{number}"));
-        told(&mut first);
-    }
-    let before = log_files(&disk);
-    assert!(first.group().checkpoint().unwrap());
-    assert_eq!(log_files(&disk), before, "nothing may be trimmed");
-    kill(&disk, first, true);
-    let second = ForeignEngine::open(config, Box::new(|| {})).unwrap();
-    assert_eq!(second.group().open_runs(), 60);
-    assert!(second.group().with_tasks(|cell, _| cell.engine.task(crate::record::TaskNo(1)).is_some()));
 }
 
 #[test]

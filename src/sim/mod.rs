@@ -27,6 +27,8 @@ mod rng;
 mod world;
 
 #[cfg(test)]
+mod checkpoint_task_tests;
+#[cfg(test)]
 mod checkpoint_tests;
 #[cfg(test)]
 mod group_tests;

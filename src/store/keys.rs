@@ -3,7 +3,7 @@
 //!
 //! | table | key | value |
 //! | --- | --- | --- |
-//! | meta | a name | the directory's identity; the number of commits |
+//! | meta | a name | the directory's identity; the number of commits; how much there is of the scheduler |
 //! | shards | shard | its state |
 //! | open | shard, run | head of a run that has not ended |
 //! | ended | shard, run | head of a run that has |
@@ -13,9 +13,11 @@
 //! | by type | type, 0, status, start, shard, run | – |
 //! | by end | status, end, shard, run | – |
 //! | counts | what is counted | how many |
+//! | scheduler | part | what of the scheduler is no task; since format 2 |
+//! | tasks | task | a task; since format 2 |
 
 use super::head::Head;
-use crate::record::{RunNo, ShardId, run_id};
+use crate::record::{RunNo, ShardId, TaskNo, run_id};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Table {
@@ -29,9 +31,12 @@ pub(super) enum Table {
     ByKind,
     ByEnd,
     Counts,
+    Scheduler,
+    Tasks,
 }
 
-pub(super) const TABLES: [Table; 10] = [
+/// In the order of their numbers, which are part of the format.
+pub(super) const TABLES: [Table; 12] = [
     Table::Meta,
     Table::Shards,
     Table::Open,
@@ -42,7 +47,12 @@ pub(super) const TABLES: [Table; 10] = [
     Table::ByKind,
     Table::ByEnd,
     Table::Counts,
+    Table::Scheduler,
+    Table::Tasks,
 ];
+
+/// So many of them has a store of format 1.
+pub(super) const TABLES_OF_FORMAT_1: usize = 10;
 
 impl Table {
     pub(super) fn number(self) -> u8 {
@@ -61,6 +71,8 @@ impl Table {
             Table::ByKind => "by type",
             Table::ByEnd => "by end",
             Table::Counts => "counts",
+            Table::Scheduler => "scheduler",
+            Table::Tasks => "tasks",
         }
     }
 
@@ -84,12 +96,15 @@ impl Table {
                 }
             }
             Table::Counts => "a count of finished runs".into(),
+            Table::Scheduler => "the state of the scheduler".into(),
+            Table::Tasks => task_in(key).map_or_else(|| "a task".into(), |no| format!("task t-{no}")),
         }
     }
 }
 
 pub(super) const IDENTITY: &[u8] = b"identity";
 pub(super) const COMMITS: &[u8] = b"commits";
+pub(super) const SCHEDULER: &[u8] = b"scheduler";
 
 /// Shard and run at the end of a key.
 pub(super) const RUN_BYTES: usize = 10;
@@ -176,6 +191,18 @@ pub(super) fn end_key(status: u8, ended_ms: i64, shard: ShardId, no: RunNo) -> V
 pub(super) fn ended_ms_in(key: &[u8]) -> Option<i64> {
     let bytes = key.get(1..)?.first_chunk::<8>()?;
     Some((number_of(*bytes) ^ (1 << 63)) as i64)
+}
+
+pub(super) fn part_key(part: u64) -> [u8; 8] {
+    ordered(part)
+}
+
+pub(super) fn task_key(no: TaskNo) -> [u8; 8] {
+    ordered(no.0)
+}
+
+pub(super) fn task_in(key: &[u8]) -> Option<TaskNo> {
+    Some(TaskNo(number_of(key.try_into().ok()?)))
 }
 
 /// The index entries of a finished run.

@@ -1,7 +1,7 @@
 //! The run store: what checkpoints keep of the runs of a directory, in one file.
 //!
-//! A checkpoint is one transaction: a chunk of journal for each run that changed, heads, indexes of finished runs, and
-//! the state of each shard with its position in the log. So what is in the store is always one point in time.
+//! A checkpoint is one transaction: a chunk of journal for each run that changed, heads, indexes of finished runs, the
+//! tasks that changed, and the state of each shard and of the scheduler with its position in the log. So what is in the store is always one point in time.
 //!
 //! It does not know what a record or a head says, beyond the id, type, status and times that it keeps indexes of. It
 //! starts no thread, reads no clock, and opens its file through [`StoreFile`] alone.
@@ -19,6 +19,7 @@ mod head;
 mod keys;
 mod probe;
 mod read;
+mod scheduler;
 mod sealed;
 mod tables;
 mod verify;
@@ -31,6 +32,7 @@ pub use error::StoreError;
 pub use file::{StoreFile, Trouble};
 pub use head::{Head, Stored};
 pub use read::{FoundRun, Page, Place, Query};
+pub use scheduler::EachValue;
 pub use tables::{FORMAT, Identity, Store};
 pub use verify::Verified;
 pub use write::{Chunk, RunWrite, Writer};

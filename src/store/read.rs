@@ -62,7 +62,7 @@ struct Lane<'a> {
 }
 
 impl Store {
-    fn opened(reading: &ReadTransaction, table: Table) -> Result<Opened, StoreError> {
+    pub(super) fn opened(reading: &ReadTransaction, table: Table) -> Result<Opened, StoreError> {
         reading.open_table(definition(table)).map_err(missing)
     }
 
@@ -238,7 +238,7 @@ impl Store {
     }
 }
 
-fn read(table: &Opened, number: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+pub(super) fn read(table: &Opened, number: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
     let value: Option<AccessGuard<'_, &[u8]>> = table.get(key).map_err(fault)?;
     let Some(value) = value else { return Ok(None) };
     sealed::open(number, key, value.value()).map(|bytes| Some(bytes.to_vec()))

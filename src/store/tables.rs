@@ -2,15 +2,16 @@
 
 use super::error::{StoreError, fault, guarded};
 use super::file::{Backend, StoreFile, Trouble, TroubleCell};
-use super::keys::{COMMITS, IDENTITY, TABLES, Table};
+use super::keys::{COMMITS, IDENTITY, TABLES, TABLES_OF_FORMAT_1, Table};
 use super::probe::Probe;
 use super::sealed;
 use crate::record::{Reader, Writer as Bytes};
 use redb::{Database, ReadableDatabase, TableDefinition};
 use std::sync::Arc;
 
-/// Version of the layout. A newer one is refused untouched.
-pub const FORMAT: u32 = 1;
+/// Version of the layout. A newer one is refused untouched; an older one is read, and becomes this one with the next
+/// checkpoint. Format 1 had no scheduler.
+pub const FORMAT: u32 = 2;
 
 /// Bytes of pages kept in memory. Judgement: the upper levels of a tree over millions of runs; the system's cache has
 /// the rest.
@@ -30,6 +31,8 @@ pub struct Store {
     pub(super) database: Database,
     trouble: TroubleCell,
     identity: Identity,
+    /// Version of its layout when it was opened.
+    format: u32,
 }
 
 pub(super) fn definition(table: Table) -> TableDefinition<'static, &'static [u8], &'static [u8]> {
@@ -60,8 +63,8 @@ impl Store {
     /// left as it was.
     pub fn open(file: Box<dyn StoreFile>, store: &[u8; 16]) -> Result<Store, StoreError> {
         let file: Arc<dyn StoreFile> = file.into();
-        let identity = Store::look_at(Arc::clone(&file), store)?.identity;
-        Store::over(file, identity)
+        let Store { identity, format, .. } = Store::look_at(Arc::clone(&file), store)?;
+        Ok(Store { format, ..Store::over(file, identity)? })
     }
 
     /// Opens a store to read it: its file is left as it is.
@@ -73,14 +76,14 @@ impl Store {
         let unknown = Identity { store: *store, shards: 0 };
         let probe = Probe::of(file).map_err(|error| StoreError::Io { detail: error.to_string() })?;
         let opened = Store::over(Arc::new(probe), unknown)?;
-        let identity = opened.read_identity()?;
+        let (format, identity) = opened.read_identity()?;
         if identity.store != *store {
             return Err(StoreError::Foreign { detail: "it was made for another log".into() });
         }
-        Ok(Store { identity, ..opened })
+        Ok(Store { identity, format, ..opened })
     }
 
-    fn read_identity(&self) -> Result<Identity, StoreError> {
+    fn read_identity(&self) -> Result<(u32, Identity), StoreError> {
         self.guarded(|| {
             let reading = self.database.begin_read().map_err(fault)?;
             let meta = reading.open_table(definition(Table::Meta)).map_err(missing)?;
@@ -103,7 +106,7 @@ impl Store {
                 other => fault(other),
             })
         })?;
-        Ok(Store { database, trouble, identity })
+        Ok(Store { database, trouble, identity, format: FORMAT })
     }
 
     /// Work on the tree.
@@ -115,6 +118,33 @@ impl Store {
     #[must_use]
     pub fn identity(&self) -> Identity {
         self.identity
+    }
+
+    /// Makes it what the first version wrote: without the scheduler.
+    #[cfg(test)]
+    pub fn make_format_1(&self) {
+        let writing = self.database.begin_write().unwrap();
+        for table in &TABLES[TABLES_OF_FORMAT_1..] {
+            assert!(writing.delete_table(definition(*table)).unwrap());
+        }
+        {
+            let mut meta = writing.open_table(definition(Table::Meta)).unwrap();
+            meta.remove(super::keys::SCHEDULER).unwrap();
+            let value = sealed::seal(Table::Meta, IDENTITY, &encode_as(1, self.identity));
+            meta.insert(IDENTITY, &value[..]).unwrap();
+        }
+        writing.commit().unwrap();
+    }
+
+    /// Whether its checkpoints have the scheduler. In those of format 1 it is not, and the log has all of its records.
+    #[must_use]
+    pub fn has_scheduler(&self) -> bool {
+        self.format > 1
+    }
+
+    /// The tables that it had when it was opened.
+    pub(super) fn tables(&self) -> &'static [Table] {
+        if self.has_scheduler() { &TABLES } else { &TABLES[..TABLES_OF_FORMAT_1] }
     }
 
     /// What has gone wrong with its file since it was opened, the worst of it.
@@ -158,24 +188,30 @@ pub(super) fn read_count(table: Table, key: &[u8], bytes: &[u8]) -> Result<u64, 
     Reader::new(bytes).number().map_err(|_| StoreError::Damaged { what: table.name_of(key) })
 }
 
-fn encode(identity: Identity) -> Vec<u8> {
+pub(super) fn encode(identity: Identity) -> Vec<u8> {
+    encode_as(FORMAT, identity)
+}
+
+fn encode_as(format: u32, identity: Identity) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut out = Bytes::new(&mut bytes);
-    out.number(u64::from(FORMAT));
+    out.number(u64::from(format));
     out.raw(&identity.store);
     out.number(u64::from(identity.shards));
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Result<Identity, StoreError> {
+fn decode(bytes: &[u8]) -> Result<(u32, Identity), StoreError> {
     let unreadable = |_| damaged("the description of the store cannot be read");
     let mut reader = Reader::new(bytes);
     let found = reader.number().map_err(unreadable)?;
-    if found != u64::from(FORMAT) {
-        return Err(StoreError::Newer { found: u32::try_from(found).unwrap_or(u32::MAX), supported: FORMAT });
+    let format = u32::try_from(found).unwrap_or(u32::MAX);
+    if format == 0 || format > FORMAT {
+        return Err(StoreError::Newer { found: format, supported: FORMAT });
     }
     let mut store = [0; 16];
     store.copy_from_slice(reader.raw(16).map_err(unreadable)?);
     let shards = reader.number().map_err(unreadable)?;
-    Ok(Identity { store, shards: u16::try_from(shards).map_err(|_| damaged("it names too many shards"))? })
+    let shards = u16::try_from(shards).map_err(|_| damaged("it names too many shards"))?;
+    Ok((format, Identity { store, shards }))
 }

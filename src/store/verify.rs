@@ -3,6 +3,7 @@
 use super::error::{StoreError, fault};
 use super::head::Stored;
 use super::keys::{TABLES, Table, chunk_key, count_keys, id_key, index_keys, run_in};
+use super::scheduler::scheduler_counts;
 use super::sealed;
 use super::tables::{Store, definition, missing, read_count};
 use crate::record::{RunNo, ShardId, run_id};
@@ -16,6 +17,8 @@ pub struct Verified {
     pub open: u64,
     /// Runs that have.
     pub ended: u64,
+    /// Tasks, over or not.
+    pub tasks: u64,
     /// Bytes of values.
     pub bytes: u64,
     /// Everything that is not as it should be; empty: the store is whole.
@@ -31,8 +34,8 @@ impl Store {
         self.guarded(|| {
             let reading = self.database.begin_read().map_err(fault)?;
             let mut tables = Vec::with_capacity(TABLES.len());
-            for table in TABLES {
-                tables.push(reading.open_table(definition(table)).map_err(missing)?);
+            for table in self.tables() {
+                tables.push(reading.open_table(definition(*table)).map_err(missing)?);
             }
             let mut walk = Walk {
                 tables: &tables,
@@ -40,14 +43,17 @@ impl Store {
                 expected: BTreeMap::new(),
                 counts: BTreeMap::new(),
             };
-            for table in TABLES {
-                walk.checksums(table)?;
+            for table in self.tables() {
+                walk.checksums(*table)?;
             }
             for table in [Table::Open, Table::Ended] {
                 walk.runs(table)?;
             }
             walk.lengths()?;
             walk.counts()?;
+            if self.has_scheduler() {
+                walk.scheduler()?;
+            }
             Ok(walk.verified)
         })
     }
@@ -132,6 +138,19 @@ impl Walk<'_> {
             if found != expected {
                 self.damage(format!("table \"{}\" has {found} entries, its runs ask for {expected}", table.name()));
             }
+        }
+        Ok(())
+    }
+
+    /// As many parts and tasks as the last checkpoint left.
+    fn scheduler(&mut self) -> Result<(), StoreError> {
+        self.verified.tasks = self.table(Table::Tasks).len().map_err(fault)?;
+        let found = (self.table(Table::Scheduler).len().map_err(fault)?, self.verified.tasks);
+        // Damage to the numbers themselves was found with their checksum.
+        if let Ok(expected) = scheduler_counts(self.table(Table::Meta))
+            && found != expected.unwrap_or_default()
+        {
+            self.damage(format!("of the scheduler it has {found:?} parts and tasks, {expected:?} were written"));
         }
         Ok(())
     }

@@ -2,9 +2,9 @@
 
 use super::error::{StoreError, fault};
 use super::head::{self, Head, Stored};
-use super::keys::{COMMITS, TABLES, Table, chunk_key, count_keys, id_key, index_keys, run_key, shard_key};
+use super::keys::{COMMITS, IDENTITY, TABLES, Table, chunk_key, count_keys, id_key, index_keys, run_key, shard_key};
 use super::sealed;
-use super::tables::{Store, definition, encode_count, read_count};
+use super::tables::{Store, definition, encode, encode_count, read_count};
 use crate::record::{RunNo, ShardId};
 use redb::ReadableTable;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ type Opened<'txn> = redb::Table<'txn, &'static [u8], &'static [u8]>;
 
 /// Writes the parts of one checkpoint.
 pub struct Writer<'txn> {
-    tables: Vec<Opened<'txn>>,
+    pub(super) tables: Vec<Opened<'txn>>,
     counts: BTreeMap<Vec<u8>, i64>,
 }
 
@@ -63,6 +63,9 @@ impl Store {
                 let mut writer = Writer { tables, counts: BTreeMap::new() };
                 match work(&mut writer) {
                     Ok(done) => {
+                        if !self.has_scheduler() {
+                            writer.put(Table::Meta, IDENTITY, &encode(self.identity()))?;
+                        }
                         writer.finish()?;
                         outcome = Some(Ok(done));
                     }
@@ -85,13 +88,13 @@ impl Store {
 }
 
 impl Writer<'_> {
-    fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let value = sealed::seal(table, key, value);
         self.tables[table as usize].insert(key, &value[..]).map_err(fault)?;
         Ok(())
     }
 
-    fn take(&mut self, table: Table, key: &[u8]) -> Result<bool, StoreError> {
+    pub(super) fn take(&mut self, table: Table, key: &[u8]) -> Result<bool, StoreError> {
         Ok(self.tables[table as usize].remove(key).map_err(fault)?.is_some())
     }
 
