@@ -33,7 +33,7 @@ impl Shard {
                 true
             }
             Record::Queued { run: no, time_ms, new, timeout_ms, order, task } => {
-                let start = Record::Start { run: no, time_ms, new, origin: None };
+                let start = Record::Start { run: no, time_ms, new, origin: task.map(|(_, origin)| origin) };
                 // Nobody loads its code yet.
                 let run = self.apply_part(lsn, &start, None, &mut None).expect("a start makes a run");
                 self.apply_queued(run, lsn, Enqueued { order, timeout_ms }, task.map(|(task, _)| task), effects);
