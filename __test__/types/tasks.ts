@@ -12,6 +12,8 @@ export async function usage(): Promise<void> {
     retry: { maxAttempts: 5 },
   });
   const nothing = task('nothing', () => 1);
+  const sum = workflow('sum', (_ctx, of: number[]) => Promise.resolve(of.length));
+  const idle = workflow('idle', async (ctx) => ctx.sleep(1));
   const engine = await open('./data', { tasks: [resize, nothing], limits: { disk: { concurrency: 1 } } });
   const handle = await engine.enqueue(resize, { path: 'a' }, { priority: 'high', delay: '1m', key: 'a' });
   is<number>()((await handle.result()).bytes);

@@ -149,7 +149,7 @@ function packRun(
     throw new RangeError(`version of ${what} must be a whole number, not ${shown(version)}`);
   }
   if (id !== undefined) checkText(id, `the id of ${what}`);
-  if (id !== undefined && !(id as string).includes(TIME)) {
+  if (id !== undefined && !id.includes(TIME)) {
     throw new TypeError(
       `each run of ${what} needs an id of its own: put '${TIME}' into the option id, not ${shown(id)}`,
     );
