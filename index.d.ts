@@ -1249,23 +1249,25 @@ export interface QueueControl {
 export interface ScheduleRow {
   /** Its name. */
   readonly name: string;
-  /** The name of the task's definition. */
+  /** The name of the definition of its task or workflow. */
   readonly run: string;
-  /** Where its tasks go. */
+  /** Which of them it is. */
+  readonly kind: 'task' | 'workflow';
+  /** Where its tasks or runs go. */
   readonly queue: string;
   /** Whether it is from the option `schedules`. */
   readonly declared: boolean;
-  /** Its times make no tasks. */
+  /** Its times make nothing. */
   readonly paused: boolean;
   /** Its next time. `undefined`: it is paused, or has none. */
   readonly nextAt: Date | undefined;
-  /** The newest time that made a task. */
+  /** The newest time that made a task or a run. */
   readonly lastAt: Date | undefined;
-  /** Id of that task. */
+  /** Id of that. */
   readonly lastId: string | undefined;
-  /** Times that made a task. */
+  /** Times that made one. */
   readonly fires: number;
-  /** Its tasks that have not ended, triggered and backfilled ones as well. */
+  /** Its tasks or runs that have not ended, triggered and backfilled ones as well. */
   readonly active: number;
   /** The expression. */
   readonly cron: string | undefined;
@@ -1291,15 +1293,18 @@ export interface ScheduleControl {
    * not made again, and a paused one stays paused.
    * @throws `TypeError` with the place of what is wrong in the expression
    */
-  upsert<T extends AnyTask>(name: string, spec: ScheduleSpec<T>): Promise<void>;
-  /** Ends a schedule; the tasks that it made go on. @returns `false`: there was none */
+  upsert<T extends AnyTask | AnyWorkflow>(name: string, spec: ScheduleSpec<T>): Promise<void>;
+  /** Ends a schedule; the tasks and runs that it made go on. @returns `false`: there was none */
   remove(name: string): Promise<boolean>;
-  /** Its times make no tasks until `resume`, also over restarts. */
+  /** Its times make nothing until `resume`, also over restarts. */
   pause(name: string): Promise<void>;
   /** Goes on with the next time; `catchUp` decides about those in between. */
   resume(name: string): Promise<void>;
-  /** Makes its task now, beside the plan, also of a paused one. */
-  trigger(name: string): Promise<TaskHandle>;
+  /**
+   * Makes its task or its run now, beside the plan, also of a paused one.
+   * @throws {@link WorkflowAlreadyStartedError} if a run has the id that the new one would have
+   */
+  trigger(name: string): Promise<TaskHandle | WorkflowHandle>;
   /** All schedules, by name. */
   list(): Promise<ScheduleRow[]>;
   /** One schedule. */
@@ -1307,10 +1312,10 @@ export interface ScheduleControl {
   /** The next times of a schedule, as if it were not paused, or of a plan. Default 10. */
   preview(of: string | ScheduleTiming, count?: number): Promise<Date[]>;
   /**
-   * Makes the tasks of the times in between, both included, that have passed: all or none, 1,000 at most. Those that are
-   * still remembered are left out. Unless `overlap` allows it they run one after the other.
+   * Makes the tasks or runs of the times in between, both included, that have passed: all or none, 1,000 at most. Those
+   * that are still remembered are left out. Unless `overlap` allows it they run one after the other.
    */
-  backfill(name: string, range: { from: Time; to: Time }): Promise<TaskHandle[]>;
+  backfill(name: string, range: { from: Time; to: Time }): Promise<(TaskHandle | WorkflowHandle)[]>;
 }
 
 /** Why a task is not running. `queue`: so many go before it; `limit`: `short` units are missing. */
@@ -1502,18 +1507,35 @@ export interface ScheduleTiming {
   limit?: number;
 }
 
-/** A schedule: when, what, and with which input. The task of a time has the key `name@time`, the time in UTC. */
-export type ScheduleSpec<T extends AnyTask = AnyTask> = ScheduleTiming & {
-  /** What runs. One of the option `tasks`. */
+/** Options of what a schedule makes. `deadline` and `expires` count from its time. */
+type ScheduledOptions<Options> = Omit<
+  Options,
+  'key' | 'dedupe' | 'delay' | 'runAt' | 'reserve' | 'after' | 'deadline' | 'expires'
+> & {
+  deadline?: Duration;
+  expires?: Duration;
+};
+
+/** Options of each task of a schedule. */
+export type ScheduledTaskOptions = ScheduledOptions<EnqueueOptions>;
+
+/** Options of each run of a schedule. */
+export type ScheduledRunOptions = ScheduledOptions<
+  Omit<EnqueueWorkflowOptions, 'id' | 'idReusePolicy' | 'idConflictPolicy' | 'attributes' | 'actor'>
+> & {
+  /** What its id is made of: a text with `{time}`, which becomes the time in UTC. Default `'name@{time}'`. */
+  id?: string;
+};
+
+/**
+ * A schedule: when, what, and with which input. The task of a time has the key `name@time`, the time in UTC, and a run has
+ * that as its id.
+ */
+export type ScheduleSpec<T extends AnyTask | AnyWorkflow = AnyTask | AnyWorkflow> = ScheduleTiming & {
+  /** What runs: one of the option `tasks`; or one of the workflows, which then start as with `engine.enqueue`. */
   run: T;
-  /** Options of each task. `deadline` and `expires` count from its time. */
-  options?: Omit<
-    EnqueueOptions,
-    'key' | 'dedupe' | 'delay' | 'runAt' | 'reserve' | 'after' | 'deadline' | 'expires'
-  > & {
-    deadline?: Duration;
-    expires?: Duration;
-  };
+  /** Options of each task or run. */
+  options?: T extends AnyTask ? ScheduledTaskOptions : ScheduledRunOptions;
   /** Each task is late by a part of this that follows from the name and the time. Default 0. */
   jitter?: Duration;
   /**
@@ -1524,12 +1546,14 @@ export type ScheduleSpec<T extends AnyTask = AnyTask> = ScheduleTiming & {
   overlap?: 'skip' | 'allow' | 'queue' | 'queueAll' | 'queueOnSuccess' | 'cancelOther';
   /** Times that passed more than 10 s ago, while it could not run: none is made up for, the last, or the last n. Default `'last'`. */
   catchUp?: 'none' | 'last' | number;
-  /** Pauses itself when a task of it ends `failed` or `dead`. Default `false`. */
+  /** Pauses itself when a task of it ends `failed` or `dead`, or a run `failed` or `timedOut`. Default `false`. */
   pauseOnFailure?: boolean;
-} & InputField<TaskInputOf<T>>;
+} & InputField<T extends AnyTask ? TaskInputOf<T> : T extends AnyWorkflow ? InputOf<T> : never>;
 
 /** Options of {@link open}. */
-export interface OpenOptions<Schedules extends { [name: string]: AnyTask } = { [name: string]: AnyTask }> {
+export interface OpenOptions<
+  Schedules extends { [name: string]: AnyTask | AnyWorkflow } = { [name: string]: AnyTask | AnyWorkflow },
+> {
   /** Workflows that may run here. */
   workflows?: readonly AnyWorkflow[];
   /** Objects that may run here. */
@@ -1623,12 +1647,12 @@ export function workerEngine(): Engine;
  *   damaged; {@link StorageError}; `TypeError` on what cannot be meant, on workers that have different code, and when
  *   called inside one of its own workers (guard with `isMainThread`); what the module of the workers throws
  */
-export function open<Schedules extends { [name: string]: AnyTask } = {}>(
+export function open<Schedules extends { [name: string]: AnyTask | AnyWorkflow } = {}>(
   directory: string,
   options?: OpenOptions<Schedules>,
 ): Promise<Engine>;
 /** The same with the directory among the options. */
-export function open<Schedules extends { [name: string]: AnyTask } = {}>(
+export function open<Schedules extends { [name: string]: AnyTask | AnyWorkflow } = {}>(
   options: OpenOptions<Schedules> & { dir: string },
 ): Promise<Engine>;
 
@@ -1822,15 +1846,17 @@ export interface EngineEvents {
     readonly schedule: string;
     /**
      * `skipped`: a time made no task, for `reason`; `missed`: the times from `at` to `until` passed while it could not
-     * run; `refused`: the queue did not take the task; `paused`: it paused itself because of `taskId`; `broken`: what is
+     * run; `refused`: the queue did not take the task; `paused`: it paused itself because of `taskId` or `workflowId`; `broken`: what is
      * stored says no times in this release. The last three are warnings as well.
      */
     readonly what: 'skipped' | 'missed' | 'refused' | 'paused' | 'broken';
     readonly at: Date | undefined;
     readonly until: Date | undefined;
-    /** Of `skipped`: `overlap`, `afterFailure`, `tooManyWait` or `exists`. */
+    /** Of `skipped`: `overlap`, `afterFailure`, `tooManyWait`, or `exists`: there was a task of that time, or a run of that id. */
     readonly reason: string | undefined;
     readonly taskId: string | undefined;
+    /** In place of `taskId`, if it starts workflows. */
+    readonly workflowId: string | undefined;
   };
   /** Something that a person should read; it is logged as well. */
   warning: { readonly type: 'warning'; readonly code: string; readonly message: string };

@@ -23,10 +23,9 @@ import type {
 } from './index.js';
 
 /** Options of {@link testEngine}: those of `open`, except what an engine in memory has no use for. */
-export interface TestOptions<Schedules extends { [name: string]: AnyTask } = { [name: string]: AnyTask }> extends Omit<
-  OpenOptions<Schedules>,
-  'shards' | 'flush'
-> {
+export interface TestOptions<
+  Schedules extends { [name: string]: AnyTask | AnyWorkflow } = { [name: string]: AnyTask | AnyWorkflow },
+> extends Omit<OpenOptions<Schedules>, 'shards' | 'flush'> {
   /** Where the clock stands at first. Default: 2025-01-01T00:00:00Z, so that tests repeat. */
   now?: Time;
   /** Seed of everything left to chance. Default 1. */
@@ -43,7 +42,7 @@ export interface TestOptions<Schedules extends { [name: string]: AnyTask } = { [
  * Opens an engine in memory under a virtual clock. Nothing stays open after `close`; works under fake timers.
  * @throws as `open`
  */
-export function testEngine<Schedules extends { [name: string]: AnyTask } = {}>(
+export function testEngine<Schedules extends { [name: string]: AnyTask | AnyWorkflow } = {}>(
   options?: TestOptions<Schedules>,
 ): Promise<TestEngine>;
 

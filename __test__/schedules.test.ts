@@ -361,7 +361,7 @@ test('what a schedule cannot be is refused with what is wrong and where', async 
   expect(await refusal({ limit: 0 })).toContain('from 1');
   expect(await refusal({ start: 2, end: 1 })).toContain('ends before it starts');
   expect(await refusal({ run: other })).toContain("runs task 'other', which is not among the option tasks");
-  expect(await refusal({ run: { kind: 'workflow' } })).toContain('started by a task');
+  expect(await refusal({ run: { kind: 'workflow' } })).toContain('needs a task or a workflow as run');
   expect(await refusal({ options: { key: 'k' } })).toContain("has no option 'key'");
   expect(await refusal({ options: { queue: 'none' } })).toContain('queue "none" is not defined');
   expect(await refusal({ options: { deadline: new Date() } })).toContain('give a duration');

@@ -163,3 +163,15 @@ test('workflows that are enqueued start on the workers, one after the other, ove
   expect(running).toBeLessThanOrEqual(1);
   expect(left).toMatchObject({ running: 0, pending: 0 });
 });
+
+test('a schedule starts workflows that the module of the workers exports', async () => {
+  const told = await run(`
+    const schedules = { yearly: { cron: '@yearly', run: quarter, input: 8, options: { queue: 'narrow' } } };
+    const engine = await open(dir, { logger: quiet, workers, queues, schedules });
+    const run = await engine.schedules.trigger('yearly');
+    const row = await engine.schedules.describe('yearly');
+    print({ kind: run.kind, named: run.id.startsWith('yearly@'), value: (await run.result()).value, row: row.kind });
+    await engine.close();
+  `);
+  expect(told).toEqual({ kind: 'workflow', named: true, value: 2, row: 'workflow' });
+});

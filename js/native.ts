@@ -163,6 +163,8 @@ export interface NativeEngine extends PumpVerbs {
   pauseSchedule(token: number, name: string, isPaused: number): void;
   triggerSchedule(token: number, name: string): void;
   backfillSchedule(token: number, name: string, fromMs: number, toMs: number): void;
+  /** The run that task number `task` stands for, once it is made: id, run id. Empty: it stands for none. */
+  runOfTask(token: number, task: string): void;
   /** All of them, or one: without one of the name it is refused. */
   listSchedules(token: number, name: string): void;
   previewSchedule(token: number, name: string, count: number): void;

@@ -12,6 +12,8 @@ export async function usage(): Promise<void> {
     retry: { maxAttempts: 5 },
   });
   const nothing = task('nothing', () => 1);
+  const sum = workflow('sum', (_ctx, of: number[]) => Promise.resolve(of.length));
+  const idle = workflow('idle', async (ctx) => ctx.sleep(1));
   const engine = await open('./data', { tasks: [resize, nothing], limits: { disk: { concurrency: 1 } } });
   const handle = await engine.enqueue(resize, { path: 'a' }, { priority: 'high', delay: '1m', key: 'a' });
   is<number>()((await handle.result()).bytes);
@@ -77,7 +79,29 @@ export async function usage(): Promise<void> {
   // @ts-expect-error: the schedule gives the key
   await engine.schedules.upsert('s', { every: '1h', run: nothing, options: { key: 'k' } });
   is<Date[]>()(await engine.schedules.preview({ cron: '@daily' }, 3));
-  is<TaskHandle[]>()(await engine.schedules.backfill('s', { from: 0, to: new Date() }));
+  is<(TaskHandle | WorkflowHandle)[]>()(await engine.schedules.backfill('s', { from: 0, to: new Date() }));
+  is<unknown>()(await (await engine.schedules.trigger('s')).result());
+  await open('./data', {
+    workflows: [sum, idle],
+    schedules: {
+      sums: {
+        every: '1h',
+        run: sum,
+        input: [1, 2],
+        options: { id: 'sum-{time}', queue: 'q', timeout: '1h', version: 2 },
+      },
+      idles: { cron: '@daily', run: idle },
+      tasks: { cron: '@daily', run: nothing },
+    },
+  });
+  // @ts-expect-error: the input is missing
+  await open('./data', { schedules: { bad: { cron: '@daily', run: sum } } });
+  // @ts-expect-error: the input has another type
+  await engine.schedules.upsert('s', { every: '1h', run: sum, input: 'a' });
+  // @ts-expect-error: an id is used once
+  await engine.schedules.upsert('s', { every: '1h', run: idle, options: { idReusePolicy: 'allowDuplicate' } });
+  // @ts-expect-error: labels are for tasks
+  await engine.schedules.upsert('s', { every: '1h', run: idle, options: { labels: { gpu: 'a' } } });
   const [row] = await engine.schedules.list();
   is<Date | undefined>()(row?.nextAt);
 

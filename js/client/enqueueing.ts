@@ -4,8 +4,8 @@
 import type { WorkflowDefinition } from '../definitions.js';
 import { knownOptions } from '../options.js';
 import { packSubmission } from '../scheduler/submission.js';
-import type { TaskPolicy } from '../scheduler/definition.js';
 import { FIELD } from '../scheduler/packing.js';
+import { TICKET_OPTIONS, TICKET_POLICY } from '../scheduler/ticket.js';
 import type { EngineCore } from './core.js';
 import { WorkflowHandle } from './handle.js';
 import { readStart, START_OPTIONS, type Start, type StartOptions } from './starting.js';
@@ -13,31 +13,6 @@ import { readRefusal } from './tasks.js';
 
 /** Options as callers give them: those of a start and those of a queue. */
 export type EnqueueRunOptions = StartOptions & { readonly [option: string]: unknown };
-
-/** What a queue can be told about a run. What belongs to attempts, keys and threads is for tasks. */
-const QUEUE_OPTIONS = [
-  'queue',
-  'priority',
-  'delay',
-  'runAt',
-  'deadline',
-  'expires',
-  'reserve',
-  'tenant',
-  'orderKey',
-  'after',
-  'limits',
-  'durationHint',
-];
-
-const POLICY: TaskPolicy = {
-  queue: 'default',
-  retry: undefined,
-  timeoutMs: undefined,
-  limits: [],
-  priority: 2,
-  estimateMs: undefined,
-};
 
 /** Those of a start, without attributes: a run that waits has none yet, its code sets them. */
 const RUN_OPTIONS = START_OPTIONS.filter((name) => name !== 'attributes');
@@ -50,12 +25,12 @@ export async function enqueueRun(
   options: EnqueueRunOptions | undefined,
 ): Promise<WorkflowHandle> {
   const verb = 'engine.enqueue of a workflow';
-  knownOptions(options, [...RUN_OPTIONS, ...QUEUE_OPTIONS], verb);
+  knownOptions(options, [...RUN_OPTIONS, ...TICKET_OPTIONS], verb);
   const given = Object.entries(options ?? {});
   const ofStart = Object.fromEntries(given.filter(([name]) => RUN_OPTIONS.includes(name)));
-  const ofQueue = Object.fromEntries(given.filter(([name]) => QUEUE_OPTIONS.includes(name)));
+  const ofQueue = Object.fromEntries(given.filter(([name]) => TICKET_OPTIONS.includes(name)));
   const start = await readStart(core, workflow, input, ofStart, verb);
-  const ticket = { name: workflow.name, policy: POLICY };
+  const ticket = { name: workflow.name, policy: TICKET_POLICY };
   const row = packSubmission(ticket, undefined, '', ofQueue, core.settings.tasks, core.nowMs(), verb);
   const runId = await core.request((token) => send(core, start, token, row), readAnswer).promise;
   return new WorkflowHandle(core, start.id, runId);

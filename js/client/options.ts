@@ -73,11 +73,14 @@ export function readOptions(
     if (typeof logger[level] !== 'function') throw new TypeError(`the logger has no function '${level}'`);
   }
   const tasks = readTasks(options, random);
+  const definitions = readDefinitions(options.workflows ?? [], options.objects ?? []);
+  // Those of workers are not known yet.
+  const hasWorkflow = (name: string): boolean => options.workers !== undefined || isStartable(definitions, name);
   return {
     dir: dir === MEMORY ? null : path.resolve(dir),
-    definitions: readDefinitions(options.workflows ?? [], options.objects ?? []),
+    definitions,
     tasks,
-    schedules: packDeclared(options.schedules, tasks, encoded),
+    schedules: packDeclared(options.schedules, { tasks, hasWorkflow }, encoded),
     shards: wholeNumber(options.shards, 'shards', 0),
     flush,
     payloadBytesMax: wholeNumber(options.payloadBytesMax, 'payloadBytesMax', PAYLOAD_BYTES_MAX),
@@ -141,6 +144,12 @@ export function readDefinitions(workflows: unknown, objects: unknown): ReadonlyM
     code.set(definition.name, codeOfObject(definition));
   });
   return code;
+}
+
+/** Whether there is a workflow of this name. */
+export function isStartable(definitions: ReadonlyMap<string, WorkflowCode>, name: string): boolean {
+  const code = definitions.get(name);
+  return code !== undefined && code.object === undefined;
 }
 
 /** An object is a run whose code is its calls. */

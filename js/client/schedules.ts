@@ -2,7 +2,7 @@
  * Schedules as users have them: made, changed, paused, triggered, backfilled, previewed, listed.
  */
 import { toTimeMs } from '../duration.js';
-import { fromNative } from '../errors.js';
+import { fromNative, WorkflowAlreadyStartedError } from '../errors.js';
 import { checkText, knownOptions } from '../options.js';
 import { FIELD } from '../scheduler/packing.js';
 import {
@@ -15,6 +15,8 @@ import {
 } from '../scheduler/schedules.js';
 import { readCount } from '../scheduler/settings.js';
 import type { EngineCore } from './core.js';
+import { WorkflowHandle } from './handle.js';
+import { isStartable } from './options.js';
 import { rowsOf } from './rows.js';
 import { readAdmitted, TaskHandle } from './tasks.js';
 
@@ -34,7 +36,9 @@ export class ScheduleControl {
   async upsert(name: string, spec: unknown): Promise<void> {
     const core = this.#core;
     core.check();
-    const read = packSchedule(name, spec, core.settings.tasks, (value, what) => core.encode(value, what));
+    const { tasks, definitions } = core.settings;
+    const settings = { tasks, hasWorkflow: (type: string) => isStartable(definitions, type) };
+    const read = packSchedule(name, spec, settings, (value, what) => core.encode(value, what));
     const packed = typeof read === 'string' ? read : await read;
     await this.#ask(name, (native, token) => native.setSchedule(token, name, packed));
   }
@@ -54,13 +58,21 @@ export class ScheduleControl {
     await this.#ask(name, (native, token) => native.pauseSchedule(token, name, 0));
   }
 
-  /** Makes its task now, beside the plan. */
-  async trigger(name: string): Promise<TaskHandle> {
+  /** Makes its task or its run now, beside the plan. */
+  async trigger(name: string): Promise<TaskHandle | WorkflowHandle> {
     const core = this.#core;
     const text = await this.#ask(name, (native, token) => native.triggerSchedule(token, name));
     const admitted = readAdmitted(core, text, undefined);
     if (admitted instanceof Error) throw admitted;
-    return admitted;
+    return this.#made(admitted);
+  }
+
+  /** The run that a task stands for, or the task. @throws WorkflowAlreadyStartedError */
+  async #made(task: TaskHandle): Promise<TaskHandle | WorkflowHandle> {
+    const core = this.#core;
+    const text = core.request((token) => core.native.runOfTask(token, task.id.slice(2)), String);
+    const [id, runId] = (await text.promise).split(FIELD) as [string, string];
+    return id === '' ? task : new WorkflowHandle(core, id, runId);
   }
 
   /** All schedules, by name. */
@@ -98,14 +110,25 @@ export class ScheduleControl {
     }
   }
 
-  /** Makes the tasks of the times in between that have passed, in one record. @returns their handles */
-  async backfill(name: string, range: { readonly from?: unknown; readonly to?: unknown }): Promise<TaskHandle[]> {
+  /** Makes the tasks or runs of the times in between that have passed, in one record. @returns their handles */
+  async backfill(
+    name: string,
+    range: { readonly from?: unknown; readonly to?: unknown },
+  ): Promise<(TaskHandle | WorkflowHandle)[]> {
     knownOptions(range, ['from', 'to'], 'schedules.backfill');
     const [fromMs, toMs] = [toTimeMs(range.from), toTimeMs(range.to)];
     if (fromMs > toMs) throw new RangeError('the range of a backfill begins after it ends');
     const core = this.#core;
     const text = await this.#ask(name, (native, token) => native.backfillSchedule(token, name, fromMs, toMs));
-    return text === '' ? [] : text.split(FIELD).map((id) => new TaskHandle(core, id, undefined, false));
+    if (text === '') return [];
+    const tasks = text.split(FIELD).map((id) => new TaskHandle(core, id, undefined, false));
+    const made = await Promise.allSettled(tasks.map((task) => this.#made(task)));
+    return made.flatMap((one) => {
+      if (one.status === 'fulfilled') return [one.value];
+      // There was a run of that time already.
+      if (WorkflowAlreadyStartedError.is(one.reason)) return [];
+      throw one.reason;
+    });
   }
 
   async #ask(name: unknown, send: (native: EngineCore['native'], token: number) => void): Promise<string> {

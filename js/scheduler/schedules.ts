@@ -3,6 +3,7 @@
  *
  * The other end is src/node/schedules.rs and src/engine/schedule_rows.rs.
  */
+import { checkInput, isWorkflow, type WorkflowDefinition } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
 import { checkText, knownOptions, shown } from '../options.js';
 import { checkSchema, isThenable } from './checked.js';
@@ -10,17 +11,24 @@ import { isTask, lengthMs, runsElsewhere, type TaskDefinition } from './definiti
 import { FIELD, PART, ROW } from './packing.js';
 import { readCount, type TaskSettings } from './settings.js';
 import { ENQUEUE_OPTIONS, packSubmission, type EnqueueOptions } from './submission.js';
+import { TICKET_OPTIONS, TICKET_POLICY } from './ticket.js';
 
 /** What packing a schedule needs to know of the engine. */
-export type ScheduleSettings = Pick<TaskSettings, 'definitions' | 'rates'>;
+export interface ScheduleSettings {
+  readonly tasks: Pick<TaskSettings, 'definitions' | 'rates'>;
+  /** Whether a workflow of this name may run. */
+  readonly hasWorkflow: (name: string) => boolean;
+}
 
 const TIMING = ['cron', 'every', 'timezone', 'start', 'end', 'limit'];
 const OPTIONS = [...TIMING, 'run', 'input', 'options', 'jitter', 'overlap', 'catchUp', 'pauseOnFailure'];
 const OVERLAPS = ['skip', 'allow', 'queueAll', 'queueOnSuccess', 'queue', 'cancelOther'];
-/** Of the rest of its tasks the schedule itself decides. */
-const TASK_OPTIONS = ENQUEUE_OPTIONS.filter(
-  (name) => !['key', 'dedupe', 'delay', 'runAt', 'reserve', 'after'].includes(name),
-);
+/** Of the rest of its tasks and runs the schedule itself decides. */
+const isLeft = (name: string): boolean => !['key', 'dedupe', 'delay', 'runAt', 'reserve', 'after'].includes(name);
+const TASK_OPTIONS = ENQUEUE_OPTIONS.filter(isLeft);
+const RUN_OPTIONS = ['id', 'version', 'timeout', ...TICKET_OPTIONS.filter(isLeft)];
+/** Stands for the time in the ids of runs. */
+const TIME = '{time}';
 
 /** A plan, read. */
 export interface Timing {
@@ -34,6 +42,7 @@ export interface Timing {
 export interface ScheduleRow {
   readonly name: string;
   readonly run: string;
+  readonly kind: 'task' | 'workflow';
   readonly queue: string;
   readonly declared: boolean;
   readonly paused: boolean;
@@ -117,20 +126,52 @@ export function packSchedule(
   const definition = asRunnable(run, what, settings);
   const head = packHead(given, what);
   const inputName = `the input of ${what}`;
-  const pack = (value: unknown): string => {
-    const task = packSubmission(definition, value, encode(value, inputName), taskOptions(given, what), settings, 0);
-    return head + FIELD + task;
-  };
-  const checked = checkSchema(definition.options.input, input, inputName);
+  const packTask = isWorkflow(definition)
+    ? packRun(definition, given, what, settings)
+    : (value: unknown, payload: string) =>
+        packSubmission(definition, value, payload, taskOptions(given, what, TASK_OPTIONS), settings.tasks, 0);
+  const pack = (value: unknown): string => head + FIELD + packTask(value, encode(value, inputName));
+  const checked = isWorkflow(definition)
+    ? checkInput(definition, input)
+    : checkSchema(definition.options.input, input, inputName);
   return isThenable(checked) ? Promise.resolve(checked).then(pack) : pack(checked);
 }
 
-function asRunnable(run: unknown, what: string, { definitions }: ScheduleSettings): TaskDefinition {
-  if (!isTask(run)) {
+/** The task that stands for each run, and what the run has besides. */
+function packRun(
+  definition: WorkflowDefinition,
+  given: object,
+  what: string,
+  settings: ScheduleSettings,
+): (value: unknown, payload: string) => string {
+  const { id, version = definition.options.version ?? 1, timeout, ...own } = taskOptions(given, what, RUN_OPTIONS);
+  if (typeof version !== 'number' || !Number.isInteger(version) || version < 0 || version > 0xffffffff) {
+    throw new RangeError(`version of ${what} must be a whole number, not ${shown(version)}`);
+  }
+  if (id !== undefined) checkText(id, `the id of ${what}`);
+  if (id !== undefined && !id.includes(TIME)) {
     throw new TypeError(
-      `${what} needs a task as run, not ${shown(run)}; a workflow is started by a task, with engine.start()`,
+      `each run of ${what} needs an id of its own: put '${TIME}' into the option id, not ${shown(id)}`,
     );
   }
+  const longest = timeout ?? definition.options.timeout;
+  const run = [version, longest === undefined ? '' : toMs(longest), id ?? ''].join(PART);
+  const ticket = { name: definition.name, policy: TICKET_POLICY };
+  return (value, payload) => `${packSubmission(ticket, value, payload, own, settings.tasks, 0)}${FIELD}W${run}`;
+}
+
+function asRunnable(
+  run: unknown,
+  what: string,
+  { tasks: { definitions }, hasWorkflow }: ScheduleSettings,
+): TaskDefinition | WorkflowDefinition {
+  if (isWorkflow(run)) {
+    if (!hasWorkflow(run.name)) {
+      throw new TypeError(`${what} starts workflow '${run.name}', which is not among the option workflows`);
+    }
+    return run;
+  }
+  if (!isTask(run)) throw new TypeError(`${what} needs a task or a workflow as run, not ${shown(run)}`);
   const known = definitions.get(run.name);
   if (known !== run && known?.handler !== runsElsewhere) {
     throw new TypeError(`${what} runs task '${run.name}', which is not among the option tasks`);
@@ -179,9 +220,9 @@ function ownOptions(given: object): EnqueueOptions {
 }
 
 /** What is left for each task, without what the schedule decides. */
-function taskOptions(given: object, what: string): EnqueueOptions {
+function taskOptions(given: object, what: string, known: readonly string[]): EnqueueOptions {
   const own = ownOptions(given);
-  knownOptions(own, TASK_OPTIONS, `options of ${what}`);
+  knownOptions(own, known, `options of ${what}`);
   return { ...own, deadline: undefined, expires: undefined };
 }
 
@@ -193,6 +234,7 @@ export function readScheduleRow(text: string): ScheduleRow {
   return {
     name,
     run,
+    kind: field[17] === '1' ? 'workflow' : 'task',
     queue,
     declared: declared === '1',
     paused: paused === '1',
@@ -224,11 +266,12 @@ export interface ScheduleNotice {
   readonly until: Date | undefined;
   readonly reason: string | undefined;
   readonly taskId: string | undefined;
+  readonly workflowId: string | undefined;
 }
 
 /** Reads a notice of src/engine/schedule_rows.rs. */
 export function readScheduleNotice(text: string): ScheduleNotice {
-  const [schedule, what, first, last, reason, task] = text.split(FIELD) as [string, string, ...string[]];
+  const [schedule, what, first, last, reason, task, run] = text.split(FIELD) as [string, string, ...string[]];
   return {
     type: 'schedule',
     schedule,
@@ -236,17 +279,18 @@ export function readScheduleNotice(text: string): ScheduleNotice {
     at: dateOf(first),
     until: dateOf(last),
     reason: textOf(reason),
-    taskId: textOf(task),
+    taskId: run === '' ? textOf(task) : undefined,
+    workflowId: textOf(run),
   };
 }
 
 /** What somebody should read of a notice; `undefined`: it goes as it is meant to. */
-export function warningOf({ schedule, what, at, reason, taskId }: ScheduleNotice): string | undefined {
+export function warningOf({ schedule, what, at, reason, taskId, workflowId }: ScheduleNotice): string | undefined {
   switch (what) {
     case 'refused':
       return `schedule '${schedule}' made no task for ${at?.toISOString()}: ${reason}`;
     case 'paused':
-      return `schedule '${schedule}' has paused itself because task ${taskId} failed; resume it with engine.schedules.resume()`;
+      return `schedule '${schedule}' has paused itself because ${workflowId === undefined ? `task ${taskId}` : `workflow ${workflowId}`} failed; resume it with engine.schedules.resume()`;
     case 'broken':
       return `schedule '${schedule}' does nothing until it is defined anew: ${reason}`;
     default:

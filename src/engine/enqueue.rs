@@ -11,7 +11,7 @@ use crate::record::{Caller, Dedupe, NewRun, TEXT_BYTES_MAX, TaskSpec, encode_ord
 use crate::runtime::{Output, TaskEvent, Token};
 
 /// What a run's own fields take in the record that has its order, too, at most.
-const RUN_FIELDS_BYTES: usize = 3 * TEXT_BYTES_MAX + 128;
+pub(super) const RUN_FIELDS_BYTES: usize = 3 * TEXT_BYTES_MAX + 128;
 
 impl ForeignEngine {
     /// Makes a run that starts when the scheduler lets it. `spec` is what stands for it there: without an input or a key.
@@ -29,7 +29,7 @@ impl ForeignEngine {
         self.check_payload("the input", request.input)?;
         let limits = self.config.limits().map_err(bad_input)?;
         check_spec(&limits, spec, RUN_FIELDS_BYTES).map_err(bad_input)?;
-        if spec.key.is_some() || !spec.payload.is_empty() || !spec.labels.is_empty() {
+        if spec.key.is_some() || !spec.payload.is_empty() || !spec.labels.is_empty() || spec.launch.is_some() {
             return Err(bad_input("a workflow that is enqueued has an id and no key, and no labels".into()));
         }
         if !request.attributes.is_empty() {

@@ -196,3 +196,59 @@ fn a_run_times_out_from_its_start_on_and_gives_its_slot_to_the_next() {
     rig.settle();
     assert_eq!((rig.status("b"), rig.usage()), (Some(Status::TimedOut), (0, 0, 0)));
 }
+
+/// A schedule of one slot's queue makes two runs by a backfill, then one by a trigger; all of them run.
+fn scheduled(rig: &mut Rig) {
+    use crate::record::{CatchUp, Launch, Overlap, ScheduleSpec, When};
+    let launch = Launch { id: "r{time}", version: 1, timeout_ms: Some(60_000), key_root: [0; 16] };
+    let spec = ScheduleSpec {
+        when: When::Every { period_ms: 500, offset_ms: 0 },
+        start_ms: None,
+        end_ms: Some(1_000),
+        limit: None,
+        jitter_ms: 0,
+        overlap: Overlap::Allow,
+        catch_up: CatchUp::None,
+        pauses_on_failure: false,
+        deadline_after_ms: None,
+        expires_after_ms: None,
+        template: TaskSpec { launch: Some(launch), ..TaskSpec::new(SLOTS, "flow", b"1") },
+    };
+    let token = rig.token();
+    rig.engine.set_schedule(token, "s", &spec).unwrap();
+    let token = rig.token();
+    rig.engine.backfill_schedule(token, "s", 1, 1_000).unwrap();
+    rig.settle();
+    while let Some(id) = rig.loaded.keys().next().cloned() {
+        rig.finish(&id);
+    }
+}
+
+#[test]
+fn a_crash_after_any_record_makes_each_run_of_a_schedule_once_law_3_law_7_law_8() {
+    let ids = ["r1970-01-01T00:00:00.5Z", "r1970-01-01T00:00:01Z"];
+    let mut first = Rig::open();
+    scheduled(&mut first);
+    assert_eq!(first.started, ids);
+    let past = first.engine.past().unwrap();
+    for cut in 0..=past.len() {
+        let mut rig = Rig::open();
+        rig.engine.rewind(&past, cut, 1_000).unwrap();
+        rig.settle();
+        scheduled(&mut rig);
+        let what = format!("after a crash behind record {cut} of {}", past.len());
+        assert_eq!(ids.map(|id| rig.status(id)), [Some(Status::Completed); 2], "{what}");
+        assert_eq!(rig.usage(), (0, 0, 0), "{what}: slots, who waits, limits");
+        assert!(rig.engine.orphans().is_empty(), "LAW-8, {what}");
+        let runs = |rig: &Rig| {
+            ids.map(|id| rig.engine.group().shard_of(id))
+                .map(|shard| rig.engine.group().with(shard, |cell, _| cell.shard.open_count()))
+        };
+        assert_eq!(runs(&rig), [0, 0], "{what}");
+        rig.engine.crash().unwrap();
+        rig.loaded.clear();
+        rig.started.clear();
+        rig.settle();
+        assert!(rig.started.is_empty(), "{what}, and another one");
+    }
+}

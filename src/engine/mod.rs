@@ -56,8 +56,8 @@ pub use crate::record::{
     ShardId, Status, TEXTS_MAX, TaskRole, write_attribute,
 };
 pub use crate::record::{
-    CatchUp, Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Overlap, Parent, Reserve, RetryPolicy, ScheduleSpec,
-    TaskNo, TaskSpec, When, encode_schedule,
+    CatchUp, Class, Condition, Edge, Launch, LimitSpec, LimitUse, OnMiss, Overlap, Parent, Reserve, RetryPolicy,
+    ScheduleSpec, TaskNo, TaskSpec, When, encode_schedule,
 };
 pub use crate::runtime::{Accepted, CheckpointOptions, Clock, DeclaredSchedules, FlushMode, Place, Relay, Token};
 pub use crate::scheduler::{

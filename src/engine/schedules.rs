@@ -1,13 +1,14 @@
 //! Schedules: what clients ask of them.
 
 use super::config::Config;
+use super::enqueue::RUN_FIELDS_BYTES;
 use super::error::{EngineError, ErrorCode, bad_input};
 use super::events::{ROW, fields};
 use super::foreign::ForeignEngine;
 use super::schedule_rows::schedule_row;
 use super::tasks::{check_spec, fields_bytes, task_id, verb_code};
-use crate::machine::Limits;
-use crate::record::{ScheduleSpec, When, decode_schedule};
+use crate::machine::{Limits, OBJECT_PREFIX};
+use crate::record::{ScheduleSpec, TaskNo, When, decode_schedule};
 use crate::runtime::{TaskCell, TaskEvent, TaskWork, Token};
 use crate::scheduler::{Refusal, ScheduleError, ScheduleProblem, TIMES_MAX, times_of};
 
@@ -80,6 +81,14 @@ impl ForeignEngine {
             let ids: Vec<String> = tasks.into_iter().map(task_id).collect();
             Ok(fields(&ids.iter().map(String::as_str).collect::<Vec<_>>()))
         })
+    }
+
+    /// `token` gets the id and the run id of the run that a task of a schedule stands for, once that is made; an empty text
+    /// if it stands for none.
+    pub fn run_of_task(&mut self, token: Token, task: TaskNo) -> Result<(), EngineError> {
+        self.check_open()?;
+        self.group.with_tasks(|cell, work| cell.await_run(work, task, token));
+        Ok(())
     }
 
     /// `token` gets the rows of all schedules, by name; with a name, the row of that one.
@@ -163,7 +172,16 @@ fn check_schedule(limits: &Limits, name: &str, spec: &ScheduleSpec<'_>) -> Resul
         When::Cron { expression, zone } => name.len() + expression.len() + zone.len(),
         When::Every { .. } => name.len(),
     };
-    check_spec(limits, &spec.template, texts).map_err(|error| bad_input(format!("schedule \"{name}\": {error}")))
+    let id = spec.template.launch.map_or("", |launch| if launch.id.is_empty() { name } else { launch.id });
+    if id.starts_with(OBJECT_PREFIX) {
+        return Err(bad_input(format!(
+            "schedule \"{name}\": the ids of its runs would begin with \"{OBJECT_PREFIX}\", as those of objects do"
+        )));
+    }
+    // Its run's record has the task's description, too.
+    let of_run = if spec.template.launch.is_some() { RUN_FIELDS_BYTES } else { 0 };
+    check_spec(limits, &spec.template, texts + of_run)
+        .map_err(|error| bad_input(format!("schedule \"{name}\": {error}")))
 }
 
 fn unknown(name: &str) -> ScheduleError {

@@ -60,7 +60,7 @@ pub struct TaskFilter {
 
 impl TaskFilter {
     fn admits(&self, task: &TaskView<'_>) -> bool {
-        task.run.is_none()
+        !task.stands_for_run()
             && (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == task.kind))
             && (self.status_mask == 0 || self.status_mask >> status_code(task.status) & 1 == 1)
             && self.queue.as_deref().is_none_or(|queue| queue == task.queue)
@@ -376,7 +376,7 @@ impl ForeignEngine {
                 None => cell.engine.task_by_key(task),
             };
             // What stands for a run is reached by the run.
-            match view.filter(|view| view.run.is_none()).map(|view| view.task) {
+            match view.filter(|view| !view.stands_for_run()).map(|view| view.task) {
                 Some(number) => act(cell, work, number),
                 None => {
                     let text = format!("there is no task \"{task}\", by id or key, or it is not remembered any more");

@@ -3,13 +3,13 @@
 //! The shard is the authority over such a run from the first record on: whoever ends it ends it here, and the task that
 //! stands for it follows. Of cancel and start one comes first in the shard's records.
 
-use super::commands::{Refusal, StartCommand, Started};
-use super::messages::Body;
+use super::commands::{Along, Refusal, StartCommand, Started};
+use super::messages::{Body, OwnedLaunch};
 use super::run::{Given, Run, RunIx};
 use super::shard::{Effect, Shard, Work};
 use crate::record::{
-    Caller, Class, DecodeError, Origin, Outcome, Reader, Record, RunNo, Seq, Status, TaskSpec, Writer, decode_order,
-    encode_failure,
+    Caller, Class, DecodeError, IdConflict, IdReuse, NewRun, Origin, Outcome, Reader, Record, RunNo, Seq, ShardId,
+    Status, TaskNo, TaskRole, TaskSpec, Writer, decode_order, encode_failure,
 };
 use std::sync::Arc;
 
@@ -42,7 +42,33 @@ impl Shard {
         command: StartCommand<'_>,
         enqueued: Enqueued<'_>,
     ) -> Result<Started, Refusal> {
-        self.start_along(work, command, super::commands::Along::Order(enqueued), None)
+        self.start_along(work, command, Along::Order(enqueued), None)
+    }
+
+    /// The scheduler asks for a run that waits until it lets it start. An id has one such run, as long as that is remembered.
+    pub(super) fn launch(
+        &mut self,
+        work: &mut Work<'_>,
+        task: TaskNo,
+        run: &OwnedLaunch,
+        order: &[u8],
+        origin: Origin,
+    ) {
+        let new = NewRun {
+            id: &run.id,
+            kind: &run.kind,
+            version: run.version,
+            key_root: run.key_root,
+            deadline_ms: None,
+            parent: None,
+            input: &run.input,
+            actor: None,
+        };
+        let command = StartCommand { new, attributes: b"", reuse: IdReuse::Reject, conflict: IdConflict::Fail };
+        let enqueued = Enqueued { order, timeout_ms: run.timeout_ms };
+        if let Err(refusal) = self.start_along(work, command, Along::Launch(enqueued, task, origin), None) {
+            self.answered(work, stands_as(task), Status::Refused, &refusal.to_string(), origin);
+        }
     }
 
     /// Whether the run waits until the scheduler lets it start.
@@ -132,20 +158,25 @@ impl Shard {
         }
     }
 
-    /// What a record that makes such a run does to the state, besides its start.
+    /// What a record that makes such a run does to the state, besides its start. `task` stands for it already, if there is
+    /// one.
     pub(super) fn apply_queued(
         &mut self,
         run: RunIx,
         lsn: crate::record::Lsn,
         enqueued: Enqueued<'_>,
+        task: Option<TaskNo>,
         effects: &mut Option<&mut Vec<Effect>>,
     ) {
         let no = self.run(run).no;
         let watchers = self.run(run).open().map(|open| open.watchers.clone()).unwrap_or_default();
         self.give(run, Given { watchers, ticket: Some(Arc::new(Ticket::of(no, enqueued))) });
         let caller = Caller { shard: self.id, run: no, seq: Seq(0) };
-        let body = Body::Order { caller, role: crate::record::TaskRole::Run, order: enqueued.order.into() };
-        self.post(crate::record::ShardId::SCHEDULER, lsn, body, effects);
+        let body = match task {
+            Some(task) => Body::Made { task, caller },
+            None => Body::Order { caller, role: TaskRole::Run, order: enqueued.order.into() },
+        };
+        self.post(ShardId::SCHEDULER, lsn, body, effects);
     }
 
     /// The run may start: its time begins.
@@ -161,6 +192,11 @@ impl Shard {
         }
         super::apply::push(effects, Effect::Load(run));
     }
+}
+
+/// Who waits for the answer to what the scheduler asked for a task.
+pub(super) fn stands_as(task: TaskNo) -> Caller {
+    Caller { shard: ShardId::SCHEDULER, run: RunNo(task.0), seq: Seq(0) }
 }
 
 impl Ticket {

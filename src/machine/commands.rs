@@ -10,6 +10,7 @@ use super::shard::{Effect, Shard, Work};
 use super::stuck::NEXT_TRY;
 use crate::record::{
     CallSpec, Caller, IdConflict, IdReuse, Lsn, NewRun, NewSignal, Origin, ParentClose, Record, RunNo, Seq, Status,
+    TaskNo,
 };
 use std::fmt;
 
@@ -26,6 +27,8 @@ pub(super) enum Along<'a> {
     Signal(NewSignal<'a>),
     /// The run waits until the scheduler lets it start.
     Order(Enqueued<'a>),
+    /// The same of one that the scheduler asked for by this message: the task stands for it already.
+    Launch(Enqueued<'a>, TaskNo, Origin),
 }
 
 /// A start, before the id policies have looked at it.
@@ -185,7 +188,12 @@ impl Shard {
             Along::Signal(signal) => {
                 Record::AttributedStart { run, time_ms, new, set: attributes, signal: Some(signal) }
             }
-            Along::Order(Enqueued { order, timeout_ms }) => Record::Queued { run, time_ms, new, timeout_ms, order },
+            Along::Order(Enqueued { order, timeout_ms }) => {
+                Record::Queued { run, time_ms, new, timeout_ms, order, task: None }
+            }
+            Along::Launch(Enqueued { order, timeout_ms }, task, origin) => {
+                Record::Queued { run, time_ms, new, timeout_ms, order, task: Some((task, origin)) }
+            }
         };
         self.commit(work, None, &record);
         let run = self.latest_of(new.id).expect("the start that was just applied made it");
@@ -397,6 +405,7 @@ impl Shard {
                 Err(refusal) => self.answered(work, *caller, Status::NotFound, &refusal.to_string(), origin),
             },
             Body::Ended { run, seq, status, payload } => self.child_ended(work, *run, *seq, *status, payload, origin),
+            Body::Launch { task, run, order } => self.launch(work, *task, run, order, origin),
             Body::Admitted { run } => self.admitted(work, *run, origin),
             Body::Activate { run } => self.activate(work, *run, origin),
             Body::NeverLetIn { run, status, payload } => self.never_let_in(work, *run, *status, payload, origin),
@@ -404,6 +413,7 @@ impl Shard {
             | Body::CancelOrder { .. }
             | Body::CancelTask { .. }
             | Body::WatchTask { .. }
+            | Body::Made { .. }
             | Body::RunOver { .. } => {
                 debug_assert!(false, "it is for the scheduler");
                 self.received(work, origin);

@@ -32,11 +32,11 @@ impl Shard {
                 self.apply_part(lsn, &signal, run, effects);
                 true
             }
-            Record::Queued { run: no, time_ms, new, timeout_ms, order } => {
-                let start = Record::Start { run: no, time_ms, new, origin: None };
+            Record::Queued { run: no, time_ms, new, timeout_ms, order, task } => {
+                let start = Record::Start { run: no, time_ms, new, origin: task.map(|(_, origin)| origin) };
                 // Nobody loads its code yet.
                 let run = self.apply_part(lsn, &start, None, &mut None).expect("a start makes a run");
-                self.apply_queued(run, lsn, Enqueued { order, timeout_ms }, effects);
+                self.apply_queued(run, lsn, Enqueued { order, timeout_ms }, task.map(|(task, _)| task), effects);
                 true
             }
             Record::AttributedStart { run: no, time_ms, new, set, signal } => {

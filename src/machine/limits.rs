@@ -130,6 +130,7 @@ impl Limits {
     pub(super) fn check_body(&self, body: &Body) -> Result<(), String> {
         match body {
             Body::Start { child, .. } => self.check_payload("the input", &child.input),
+            Body::Launch { run, .. } => self.check_payload("the input", &run.input),
             Body::Signal { name, payload, .. } => self.check_signal(name, payload, None, None),
             Body::Call { payload, .. } => self.check_payload("the input of the call", payload),
             Body::Cancel { reason, .. } => self.check_payload("the reason of a cancel", reason.as_bytes()),
@@ -140,6 +141,7 @@ impl Limits {
             Body::NeverLetIn { .. }
             | Body::Admitted { .. }
             | Body::Activate { .. }
+            | Body::Made { .. }
             | Body::RunOver { .. }
             | Body::Close { .. }
             | Body::Watch { .. }
@@ -180,6 +182,9 @@ impl Shard {
             Body::Start { caller, .. } | Body::Call { caller, .. } => {
                 self.answered(work, *caller, Status::Refused, why, origin);
             }
+            Body::Launch { task, .. } => {
+                self.answered(work, super::admission::stands_as(*task), Status::Refused, why, origin)
+            }
             Body::Ended { run, seq, .. } => {
                 let failure = crate::record::encode_failure("NonRetryableError", "NON_RETRYABLE", why);
                 self.child_ended(work, *run, *seq, Status::Failed, failure.as_bytes(), origin);
@@ -191,6 +196,7 @@ impl Shard {
             | Body::NeverLetIn { .. }
             | Body::Admitted { .. }
             | Body::Activate { .. }
+            | Body::Made { .. }
             | Body::RunOver { .. }
             | Body::Order { .. }
             | Body::CancelOrder { .. }

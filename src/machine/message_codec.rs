@@ -1,6 +1,6 @@
 //! Messages without an acknowledgement as bytes, for checkpoints.
 
-use super::messages::{Body, OwnedChild};
+use super::messages::{Body, OwnedChild, OwnedLaunch};
 use crate::record::{
     Caller, DecodeError, IdConflict, IdReuse, Outcome, ParentClose, Reader, RunNo, Seq, ShardId, Status, TaskNo,
     TaskRole, Writer,
@@ -83,6 +83,22 @@ pub(super) fn encode(body: &Body, out: &mut Writer<'_>) {
             out.bytes(payload);
             write_caller(out, *caller);
         }
+        Body::Launch { task, run, order } => {
+            out.byte(16);
+            out.number(task.0);
+            out.text(&run.id);
+            out.text(&run.kind);
+            out.number(u64::from(run.version));
+            out.raw(&run.key_root);
+            out.option(run.timeout_ms, Writer::signed);
+            out.bytes(&run.input);
+            out.bytes(order);
+        }
+        Body::Made { task, caller } => {
+            out.byte(17);
+            out.number(task.0);
+            write_caller(out, *caller);
+        }
         Body::CancelTask { task, reason } => {
             out.byte(9);
             out.number(task.0);
@@ -142,6 +158,19 @@ pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Body, DecodeError> {
             payload: reader.bytes()?.into(),
             caller: read_caller(reader)?,
         },
+        16 => Body::Launch {
+            task: TaskNo(reader.number()?),
+            run: OwnedLaunch {
+                id: reader.text()?.into(),
+                kind: reader.text()?.into(),
+                version: u32::try_from(reader.number()?).map_err(|_| DecodeError::Number)?,
+                key_root: reader.raw(16)?.try_into().map_err(|_| DecodeError::Short)?,
+                timeout_ms: reader.option(Reader::signed)?,
+                input: reader.bytes()?.into(),
+            },
+            order: reader.bytes()?.into(),
+        },
+        17 => Body::Made { task: TaskNo(reader.number()?), caller: read_caller(reader)? },
         unknown => return Err(DecodeError::Unknown(u64::from(unknown))),
     })
 }

@@ -44,12 +44,17 @@ pub enum Body {
     Watch { id: Box<str>, target: Option<RunNo>, caller: Caller },
     /// What this operation waits for has ended, or cannot be.
     Ended { run: RunNo, seq: Seq, status: Status, payload: Box<[u8]> },
+    /// From the scheduler: make a run that waits until it may start; the task stands for it. `order` describes that, as in
+    /// `Order`, without the input.
+    Launch { task: TaskNo, run: OwnedLaunch, order: Box<[u8]> },
     /// From the scheduler: it has taken in what stands for the run.
     Admitted { run: RunNo },
     /// From the scheduler: the run may start.
     Activate { run: RunNo },
     /// From the scheduler: what stands for the run is over, or cannot be, and the run has not started.
     NeverLetIn { run: RunNo, status: Status, payload: Box<[u8]> },
+    /// To the scheduler: the run exists that it asked for.
+    Made { task: TaskNo, caller: Caller },
     /// To the scheduler: the run is over that this caller stands for.
     RunOver { caller: Caller, outcome: Outcome },
     /// To the scheduler: submit a task. `order` is what [`crate::record::encode_order`] wrote.
@@ -91,6 +96,18 @@ impl From<&ChildSpec<'_>> for OwnedChild {
             input: child.input.into(),
         }
     }
+}
+
+/// A run that the scheduler asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "as in Launch")]
+pub struct OwnedLaunch {
+    pub id: Box<str>,
+    pub kind: Box<str>,
+    pub version: u32,
+    pub key_root: [u8; 16],
+    pub timeout_ms: Option<i64>,
+    pub input: Box<[u8]>,
 }
 
 /// Everything sent that its receiver has not yet acknowledged as durable.

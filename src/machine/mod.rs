@@ -64,7 +64,7 @@ pub use copying::{CopiedRun, copied_names};
 pub use filter::{Filter, Test, Value};
 pub use journal::JournalSize;
 pub use limits::{Limits, check_actor, check_text};
-pub use messages::{Body, Message, Outbox, OwnedChild};
+pub use messages::{Body, Message, Outbox, OwnedChild, OwnedLaunch};
 pub use restore::RestoreError;
 pub use revive::REVIVED;
 pub use run::RunIx;

@@ -2,7 +2,7 @@
 
 use super::export::export;
 use super::fault::{Fault, Shared};
-use super::task_texts::{PART, malformed, next, number, optional, submission};
+use super::task_texts::{PART, malformed, next, number, optional, submission, task_no};
 use crate::engine::{CatchUp, FIELD, Overlap, ScheduleSpec, When, encode_schedule};
 use napi::Env;
 use napi::bindgen_prelude::Object;
@@ -32,6 +32,10 @@ pub(super) fn export_schedules(env: &Env, object: &mut Object<'_>, engine: &Shar
     export(env, object, "backfillSchedule", move |call| {
         let (from_ms, to_ms) = (call.float(2)? as i64, call.float(3)? as i64);
         Ok(shared.borrow_mut().backfill_schedule(call.number(0)?, call.str(1)?, from_ms, to_ms)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "runOfTask", move |call| {
+        Ok(shared.borrow_mut().run_of_task(call.number(0)?, task_no(call.str(1)?)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "listSchedules", move |call| {

@@ -6,9 +6,9 @@
 use super::fault::Fault;
 use super::schedules::declared;
 use crate::engine::{
-    Bounds, Class, Condition, DeclaredSchedules, Dedupe, DedupeMode, DedupeScope, Edge, FIELD, Lease, LimitSpec,
-    LimitUse, Member, OnFull, OnMiss, Parent, QueueConfig, ROW, Reserve, RetryPolicy, ScaleConfig, TaskConfig,
-    TaskFilter, TaskNo, TaskOutcome, TaskSpec, UnknownKey,
+    Bounds, Class, Condition, DeclaredSchedules, Dedupe, DedupeMode, DedupeScope, Edge, FIELD, Launch, Lease,
+    LimitSpec, LimitUse, Member, OnFull, OnMiss, Parent, QueueConfig, ROW, Reserve, RetryPolicy, ScaleConfig,
+    TaskConfig, TaskFilter, TaskNo, TaskOutcome, TaskSpec, UnknownKey,
 };
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -50,6 +50,7 @@ pub(super) fn submission(row: &str) -> Result<(TaskSpec<'_>, Dedupe), Fault> {
             "l" => spec.limits.push(limit_use(value)?),
             "L" => spec.labels.push(pair(value)?),
             "g" => spec.tags.push(pair(value)?),
+            "W" => spec.launch = Some(launch(value)?),
             _ => return Err(malformed(field)),
         }
     }
@@ -97,6 +98,13 @@ fn edge(text: &str) -> Result<Edge<'_>, Fault> {
         None => Parent::Key(parent),
     };
     Ok(Edge { parent, condition })
+}
+
+/// A run: version of its code, longest life, id.
+fn launch(text: &str) -> Result<Launch<'_>, Fault> {
+    let mut parts = text.splitn(3, PART);
+    let (version, timeout_ms) = (number(next(&mut parts)?)?, optional(next(&mut parts)?)?);
+    Ok(Launch { id: next(&mut parts)?, version, timeout_ms, key_root: [0; 16] })
 }
 
 fn limit_use(text: &str) -> Result<LimitUse<'_>, Fault> {

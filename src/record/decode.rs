@@ -134,12 +134,13 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<Record<'a>, DecodeError> {
         },
         24 => Record::Patched { run: run(from)?, id: from.text()? },
         25 => Record::Paused { run: run(from)?, time_ms: from.signed()?, actor: from.option(Reader::text)? },
-        26 => Record::Queued {
+        kind @ (26 | 40) => Record::Queued {
             run: run(from)?,
             time_ms: from.signed()?,
             new: read_new_run(from)?,
             timeout_ms: from.option(Reader::signed)?,
             order: from.bytes()?,
+            task: if kind == 40 { Some((TaskNo(from.number()?), read_known_origin(from)?)) } else { None },
         },
         27 => Record::Activated { run: run(from)?, time_ms: from.signed()?, origin: read_known_origin(from)? },
         30 => Record::TaskSet {

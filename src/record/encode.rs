@@ -172,12 +172,16 @@ impl Record<'_> {
                 out.signed(time_ms);
                 out.option(actor, Writer::text);
             }
-            Record::Queued { run, time_ms, new, timeout_ms, order } => {
-                head(out, 26, run);
+            Record::Queued { run, time_ms, new, timeout_ms, order, task } => {
+                head(out, if task.is_some() { 40 } else { 26 }, run);
                 out.signed(time_ms);
                 write_new_run(out, &new);
                 out.option(timeout_ms, Writer::signed);
                 out.bytes(order);
+                if let Some((task, origin)) = task {
+                    out.number(task.0);
+                    write_known_origin(out, origin);
+                }
             }
             Record::Activated { run, time_ms, origin } => {
                 head(out, 27, run);

@@ -137,7 +137,19 @@ fn samples() -> Vec<(&'static str, Record<'static>)> {
         (
             "1a0780a0abfef96207 6f726465722d31 08636865636b6f7574 02 05050505050505050505050505050505 \
              0182a0abfef962 0101040201 027b7d 0103616e6e 010a 0161",
-            Record::Queued { run, time_ms, new, timeout_ms: Some(5), order: b"a" },
+            Record::Queued { run, time_ms, new, timeout_ms: Some(5), order: b"a", task: None },
+        ),
+        (
+            "280780a0abfef96207 6f726465722d31 08636865636b6f7574 02 05050505050505050505050505050505 \
+             0182a0abfef962 0101040201 027b7d 0103616e6e 010a 0161 03 0209",
+            Record::Queued {
+                run,
+                time_ms,
+                new,
+                timeout_ms: Some(5),
+                order: b"a",
+                task: Some((crate::record::TaskNo(3), origin)),
+            },
         ),
         ("1b07 80a0abfef962 0209", Record::Activated { run, time_ms, origin }),
         (

@@ -41,7 +41,7 @@ pub use task_codec::{
 };
 pub(crate) use task_codec::{read_limit, read_order, write_limit, write_order};
 pub use tasks::{
-    AttemptEnd, CatchUp, Change, Class, Condition, Dedupe, DedupeMode, DedupeScope, Edge, LimitSpec, LimitUse,
+    AttemptEnd, CatchUp, Change, Class, Condition, Dedupe, DedupeMode, DedupeScope, Edge, Launch, LimitSpec, LimitUse,
     Occurrence, OnMiss, Order, Outcome, Overlap, Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo,
     TaskRecord, TaskSpec, When,
 };

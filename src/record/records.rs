@@ -43,6 +43,7 @@
 //! | 37 | `AttributedStart` | a run exists, has search attributes, and may have a signal: all or nothing |
 //! | 38 | `Called` | an object was called |
 //! | 39 | `CallDone` | the code answered a call, and what the object's state is; implies the answer to a run that called |
+//! | 40 | `Queued` | the scheduler asked for it, and a task there stands for it already; implies the answer |
 //!
 //! 28 and 29 have never been written.
 
@@ -506,6 +507,8 @@ pub enum Record<'a> {
         /// Longest life, from the time at which it may start.
         timeout_ms: Option<i64>,
         order: &'a [u8],
+        /// The task that stands for it already, and the message that asked for it. Otherwise it asks for the task.
+        task: Option<(TaskNo, Origin)>,
     },
     Activated {
         run: RunNo,
@@ -637,6 +640,7 @@ impl Record<'_> {
             | Record::Signal { origin, .. }
             | Record::Cancel { origin, .. }
             | Record::Done { origin, .. } => origin,
+            Record::Queued { task, .. } => task.map(|(_, origin)| origin),
             Record::ChildDone { origin, .. }
             | Record::Watched { origin, .. }
             | Record::Activated { origin, .. }
@@ -660,7 +664,6 @@ impl Record<'_> {
             | Record::Continued { .. }
             | Record::Patched { .. }
             | Record::Paused { .. }
-            | Record::Queued { .. }
             | Record::TaskSet { .. }
             | Record::Attributes { .. }
             | Record::AttributedStart { .. }

@@ -4,7 +4,7 @@
 use super::decode::{code, flag, read_caller, read_known_origin, small};
 use super::encode::{write_caller, write_known_origin};
 use super::tasks::{
-    AttemptEnd, CatchUp, Change, Class, Condition, Dedupe, DedupeMode, DedupeScope, Edge, LimitSpec, LimitUse,
+    AttemptEnd, CatchUp, Change, Class, Condition, Dedupe, DedupeMode, DedupeScope, Edge, Launch, LimitSpec, LimitUse,
     Occurrence, OnMiss, Order, Outcome, Overlap, Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo,
     TaskRecord, TaskSpec, When,
 };
@@ -25,7 +25,8 @@ const LIMITS: u64 = 1 << 11;
 const LABELS: u64 = 1 << 12;
 const TAGS: u64 = 1 << 13;
 const OCCURRENCE: u64 = 1 << 14;
-const ALL_OPTIONS: u64 = (1 << 15) - 1;
+const LAUNCH: u64 = 1 << 15;
+const ALL_OPTIONS: u64 = (1 << 16) - 1;
 
 impl<'a> TaskRecord<'a> {
     /// Writes the record behind what `bytes` holds already.
@@ -115,6 +116,12 @@ impl<'a> TaskRecord<'a> {
                 out.byte(outcome.code());
                 write_known_origin(out, *origin);
             }
+            TaskRecord::RunMade { task, time_ms, caller, origin } => {
+                head(out, 86, *task, *time_ms);
+                write_caller(out, *caller);
+                write_known_origin(out, *origin);
+            }
+            TaskRecord::RunAsked { task, time_ms } => head(out, 87, *task, *time_ms),
         }
     }
 
@@ -254,6 +261,13 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<TaskRecord<'a>, DecodeError>
             outcome: code(from, Outcome::from_code)?,
             origin: read_known_origin(from)?,
         },
+        86 => TaskRecord::RunMade {
+            task: task(from)?,
+            time_ms: from.signed()?,
+            caller: read_caller(from)?,
+            origin: read_known_origin(from)?,
+        },
+        87 => TaskRecord::RunAsked { task: task(from)?, time_ms: from.signed()? },
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }
@@ -334,6 +348,12 @@ fn write_spec(out: &mut Writer<'_>, spec: &TaskSpec<'_>) {
         out.signed(occurrence.at_ms);
         out.byte(u8::from(occurrence.is_regular));
     }
+    if let Some(launch) = spec.launch {
+        out.text(launch.id);
+        out.number(u64::from(launch.version));
+        out.option(launch.timeout_ms, Writer::signed);
+        out.raw(&launch.key_root);
+    }
 }
 
 fn options(spec: &TaskSpec<'_>) -> u64 {
@@ -353,6 +373,7 @@ fn options(spec: &TaskSpec<'_>) -> u64 {
         | bit(!spec.labels.is_empty(), LABELS)
         | bit(!spec.tags.is_empty(), TAGS)
         | bit(spec.occurrence.is_some(), OCCURRENCE)
+        | bit(spec.launch.is_some(), LAUNCH)
 }
 
 fn read_spec<'a>(from: &mut Reader<'a>) -> Result<TaskSpec<'a>, DecodeError> {
@@ -382,6 +403,14 @@ fn read_spec<'a>(from: &mut Reader<'a>) -> Result<TaskSpec<'a>, DecodeError> {
     spec.tags = read_list(has(TAGS), from, read_pair)?;
     spec.occurrence = when(has(OCCURRENCE), from, |from| {
         Ok(Occurrence { schedule: from.text()?, at_ms: from.signed()?, is_regular: flag(from)? })
+    })?;
+    spec.launch = when(has(LAUNCH), from, |from| {
+        Ok(Launch {
+            id: from.text()?,
+            version: small(from)?,
+            timeout_ms: from.option(Reader::signed)?,
+            key_root: from.raw(16)?.try_into().map_err(|_| DecodeError::Short)?,
+        })
     })?;
     Ok(spec)
 }

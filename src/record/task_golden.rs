@@ -66,6 +66,17 @@ fn samples() -> Vec<(&'static str, TaskRecord<'static>)> {
             TaskRecord::Submitted { task, time_ms, spec: Box::new(full_spec()) },
         ),
         (
+            "40 ac02 80a0abfef962 0171 016b 02 0131 808002 0169 02 010a 05050505050505050505050505050505",
+            TaskRecord::Submitted {
+                task,
+                time_ms,
+                spec: Box::new(TaskSpec {
+                    launch: Some(Launch { id: "i", version: 2, timeout_ms: Some(5), key_root: [5; 16] }),
+                    ..TaskSpec::new("q", "k", b"1")
+                }),
+            },
+        ),
+        (
             "41 ac02 80a0abfef962 02 0171 016b 02 00 00 0171 016a 02 00 00",
             TaskRecord::Batch {
                 first: task,
@@ -139,6 +150,8 @@ fn samples() -> Vec<(&'static str, TaskRecord<'static>)> {
         ("52 ac02 80a0abfef962 020703 0209 02 01", TaskRecord::OrderJoined { task, time_ms, order, is_changed: true }),
         ("53 020703 0209 02 80a0abfef962 0177", TaskRecord::OrderRefused { order, time_ms, why: b"w" }),
         ("54 0209", TaskRecord::MessageTaken { origin }),
+        ("57 ac02 80a0abfef962", TaskRecord::RunAsked { task, time_ms }),
+        ("56 ac02 80a0abfef962 020703 0209", TaskRecord::RunMade { task, time_ms, caller: order.caller, origin }),
         ("55 ac02 80a0abfef962 04 0209", TaskRecord::RunOver { task, time_ms, outcome: Outcome::Cancelled, origin }),
     ]
 }

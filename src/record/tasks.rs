@@ -24,6 +24,8 @@
 //! | 83 | `OrderRefused` | what a run asked for cannot be, or is not wanted any more |
 //! | 84 | `MessageTaken` | a message of a shard changed nothing else than what the records before it say |
 //! | 85 | `RunOver` | the run that a task stands for has ended, and so has the task |
+//! | 86 | `RunMade` | the run exists that a task stands for |
+//! | 87 | `RunAsked` | the run that a task stands for is asked to end; implies a message |
 //!
 //! 74 and 77 to 79 have never been written.
 
@@ -232,6 +234,20 @@ pub struct Occurrence<'a> {
     pub is_regular: bool,
 }
 
+/// A run that is to be made because a task exists, and that the task stands for. Its definition has the name of the
+/// task's, its input is the task's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch<'a> {
+    /// Its id. In a schedule: what the ids of its runs are made of; empty: the keys of its tasks.
+    pub id: &'a str,
+    /// Version of the code.
+    pub version: u32,
+    /// Longest life, from the time at which it may start.
+    pub timeout_ms: Option<i64>,
+    /// What its keys come from.
+    pub key_root: [u8; 16],
+}
+
 /// Everything that a submission fixes about a task. Times are in ms since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSpec<'a> {
@@ -273,6 +289,8 @@ pub struct TaskSpec<'a> {
     pub tags: Vec<(&'a str, &'a str)>,
     /// The schedule that asked for it.
     pub occurrence: Option<Occurrence<'a>>,
+    /// The run that it is to stand for.
+    pub launch: Option<Launch<'a>>,
 }
 
 impl<'a> TaskSpec<'a> {
@@ -299,6 +317,7 @@ impl<'a> TaskSpec<'a> {
             labels: Vec::new(),
             tags: Vec::new(),
             occurrence: None,
+            launch: None,
         }
     }
 }
@@ -561,5 +580,15 @@ pub enum TaskRecord<'a> {
         time_ms: i64,
         outcome: Outcome,
         origin: Origin,
+    },
+    RunMade {
+        task: TaskNo,
+        time_ms: i64,
+        caller: Caller,
+        origin: Origin,
+    },
+    RunAsked {
+        task: TaskNo,
+        time_ms: i64,
     },
 }

@@ -101,6 +101,7 @@ impl Group {
             if count == 0 || count > SHARDS_MAX {
                 return Err(GroupError::Shards(format!("a directory has 1 to {SHARDS_MAX} shards, not {count}")));
             }
+            tasks.set_shards(count);
             log.append(Source::Scheduler, &settings(count))?;
             log.flush()?;
             machines = (0..count).map(|id| Shard::new(ShardId(id), count)).collect();

@@ -82,6 +82,7 @@ impl<'a> Loading<'a> {
     }
 
     fn make_machines(&mut self, count: u16) {
+        self.tasks.set_shards(count);
         self.machines = (0..count).map(|id| Shard::new(ShardId(id), count)).collect();
         self.positions = vec![Lsn::NONE; usize::from(count)];
         if self.keeps_ended {

@@ -4,9 +4,11 @@
 //! texts for that are made here.
 
 use super::tasks::{TaskCell, TaskWork};
-use crate::machine::{Body, Message};
-use crate::record::{Caller, Order, Origin, Outcome, RunNo, Seq, ShardId, Status, TaskRole, decode_order};
-use crate::scheduler::{Answer, AttemptNote, OrderAnswer, OrderEnd};
+use crate::machine::{Body, Message, OwnedLaunch};
+use crate::record::{
+    Caller, Order, Origin, Outcome, RunNo, Seq, ShardId, Status, TaskNo, TaskRole, decode_order, shard_of,
+};
+use crate::scheduler::{Answer, AttemptNote, LaunchOrder, OrderAnswer, OrderEnd};
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +58,17 @@ impl TaskCell {
                 self.engine.handle_watch(now_ms, &order, *task);
             }
             Body::RunOver { caller, outcome } => self.engine.handle_run_over(now_ms, *caller, *outcome, origin),
-            Body::Admitted { .. }
+            Body::Made { task, caller } => {
+                self.engine.handle_run_made(now_ms, *task, *caller, origin);
+                self.run_decided(*task);
+            }
+            Body::Ended { run, payload, .. } => {
+                let task = TaskNo(run.0);
+                self.engine.handle_run_refused(now_ms, task, payload, origin);
+                self.run_decided(task);
+            }
+            Body::Launch { .. }
+            | Body::Admitted { .. }
             | Body::Activate { .. }
             | Body::NeverLetIn { .. }
             | Body::Start { .. }
@@ -64,9 +76,23 @@ impl TaskCell {
             | Body::Call { .. }
             | Body::Cancel { .. }
             | Body::Close { .. }
-            | Body::Watch { .. }
-            | Body::Ended { .. } => unreachable!("it is for shards only"),
+            | Body::Watch { .. } => unreachable!("it is for shards only"),
         }
+    }
+
+    /// Has a shard make a run.
+    pub(super) fn launch(&mut self, order: LaunchOrder) -> Message {
+        let LaunchOrder { task, id, kind, version, timeout_ms, key_root, input, order } = order;
+        let (lsn, shard) = (self.last(), shard_of(&id, self.shards));
+        let run = OwnedLaunch { id, kind, version, key_root, timeout_ms, input };
+        self.outbox.post(ShardId::SCHEDULER, shard, lsn, Body::Launch { task, run, order })
+    }
+
+    /// Asks a run to end.
+    pub(super) fn end_run(&mut self, id: Box<str>, run: Caller) -> Message {
+        let reason = "a later occurrence of its schedule took its place".into();
+        let lsn = self.last();
+        self.outbox.post(ShardId::SCHEDULER, run.shard, lsn, Body::Cancel { id, target: Some(run.run), reason })
     }
 
     /// Says to a run what became of what it asked for.

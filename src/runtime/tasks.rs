@@ -8,7 +8,7 @@ use super::cell::Token;
 use super::held::Held;
 use super::places::Place;
 use crate::machine::{Message, Outbox, Sink};
-use crate::record::{AttemptEnd, Lsn, Outcome, ScheduleSpec, ShardId, TaskNo, TaskSpec, decode_schedule};
+use crate::record::{AttemptEnd, Lsn, Outcome, ScheduleSpec, ShardId, TaskNo, TaskSpec, decode_schedule, run_id};
 use crate::scheduler::{
     AbortReason, Answer, AttemptNote, Config, ConfigError, Dedupe, Engine, Lease, MemberNo, Output, Refusal,
     RestoreError, ScheduleError, ScheduleEvent, Status, Submitted, SubmitterNo, Warning,
@@ -87,6 +87,26 @@ pub struct TaskEnd {
     pub history: Vec<AttemptNote>,
 }
 
+/// The run that a task stands for.
+enum FoundRun {
+    /// It stands for none.
+    None,
+    /// Its id and its run id.
+    Is(String),
+    /// Why it could not be made.
+    Refused(String),
+}
+
+impl FoundRun {
+    fn told(&self, token: Token) -> TaskEvent {
+        match self {
+            FoundRun::None => TaskEvent::Reply(token, String::new()),
+            FoundRun::Is(text) => TaskEvent::Reply(token, text.clone()),
+            FoundRun::Refused(why) => TaskEvent::Refuse(token, "ALREADY_STARTED", why.clone()),
+        }
+    }
+}
+
 /// Submissions that are answered together.
 #[derive(Debug)]
 struct Batch {
@@ -126,6 +146,8 @@ pub struct TaskCell {
     /// The newest one that the last checkpoint has.
     pub(super) saved: Lsn,
     waiters: BTreeMap<TaskNo, Vec<Token>>,
+    /// Number of shards.
+    pub(super) shards: u16,
     batches: BTreeMap<u64, Batch>,
     next_batch: u64,
     /// Which place in which batch a submission that waits for room has.
@@ -185,15 +207,18 @@ impl Tasks {
         cell.mail = std::iter::repeat_with(Mail::default).take(places).collect();
     }
 
+    /// How many shards the directory has, before anything is taken back.
+    pub(super) fn set_shards(&mut self, count: u16) {
+        self.cell.get_mut().shards = count;
+    }
+
     /// Takes the next record back, before [`Tasks::recover`].
     pub(super) fn restore(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<(), RestoreError> {
         let cell = self.cell.get_mut();
         cell.engine.restore(bytes)?;
         cell.last = lsn;
         while let Some(output) = cell.engine.poll_output() {
-            if let Output::Answer { caller, answer } = output {
-                cell.tell_run(caller, answer);
-            }
+            let _ = cell.message_of(output);
         }
         Ok(())
     }
@@ -311,6 +336,7 @@ impl TaskCell {
             last: Lsn::NONE,
             saved: Lsn::NONE,
             waiters: BTreeMap::new(),
+            shards: 1,
             batches: BTreeMap::new(),
             next_batch: 0,
             submitters: BTreeMap::new(),
@@ -432,6 +458,36 @@ impl TaskCell {
         true
     }
 
+    /// A request waits for the run that a task stands for: answered by its id and run id, by an empty text if the task
+    /// stands for none, or refused if the run could not be made.
+    pub fn await_run(&mut self, work: &mut TaskWork<'_>, task: TaskNo, token: Token) {
+        match self.run_of(task) {
+            Some(found) => self.tell(work, token, found.told(token)),
+            None => self.waiters.entry(task).or_default().push(token),
+        }
+    }
+
+    /// Whether there is a run that a task stands for is known now.
+    pub(super) fn run_decided(&mut self, task: TaskNo) {
+        let Some(found) = self.run_of(task) else { return };
+        for token in self.waiters.remove(&task).into_iter().flatten() {
+            self.hold(Place::of(token), found.told(token));
+        }
+    }
+
+    /// `None`: its run is yet to be made.
+    fn run_of(&self, task: TaskNo) -> Option<FoundRun> {
+        let Some(view) = self.engine.task(task) else { return Some(FoundRun::None) };
+        let Some(id) = view.launch else { return Some(FoundRun::None) };
+        match view.run {
+            Some(run) => Some(FoundRun::Is(format!("{id}\u{1f}{}", run_id(run.shard, run.run)))),
+            None if matches!(view.status, Status::Ended(_)) => {
+                Some(FoundRun::Refused(String::from_utf8_lossy(view.failure).into_owned()))
+            }
+            None => None,
+        }
+    }
+
     /// A request is not waited for any more.
     pub fn forget(&mut self, token: Token) {
         self.keep_waiters(&|waiting| waiting != token);
@@ -480,12 +536,9 @@ impl TaskCell {
             self.last = work.log.append(record);
         }
         while let Some(output) = self.engine.poll_output() {
-            match output {
-                Output::Answer { caller, answer } => {
-                    let message = self.tell_run(caller, answer);
-                    work.outgoing.push_back(message);
-                }
-                other => self.route(other),
+            match self.message_of(output) {
+                Ok(message) => work.outgoing.push_back(message),
+                Err(other) => self.route(other),
             }
         }
         while let Some(event) = self.engine.poll_schedule_event() {
@@ -493,9 +546,21 @@ impl TaskCell {
         }
     }
 
+    /// What goes to a shard; anything else comes back.
+    fn message_of(&mut self, output: Output) -> Result<Message, Output> {
+        match output {
+            Output::Answer { caller, answer } => Ok(self.tell_run(caller, answer)),
+            Output::Launch(order) => Ok(self.launch(*order)),
+            Output::EndRun { id, run } => Ok(self.end_run(id, run)),
+            other => Err(other),
+        }
+    }
+
     fn route(&mut self, output: Output) {
         match output {
-            Output::Answer { .. } => unreachable!("it leaves as a message"),
+            Output::Answer { .. } | Output::Launch(_) | Output::EndRun { .. } => {
+                unreachable!("it leaves as a message")
+            }
             Output::Dispatch { task, lease, attempt, member, .. } => {
                 self.hold(Place(member.0), TaskEvent::Dispatch { task, lease, attempt });
             }
@@ -526,7 +591,7 @@ impl TaskCell {
 
     fn ended(&mut self, task: TaskNo) {
         self.sayings.remove(&task);
-        if self.engine.task(task).is_some_and(|view| view.run.is_some()) {
+        if self.engine.task(task).is_some_and(|view| view.stands_for_run()) {
             // The run itself tells of its end.
             return;
         }

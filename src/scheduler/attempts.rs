@@ -277,7 +277,7 @@ impl Engine {
     /// its shard.
     pub fn handle_cancel(&mut self, now_ms: i64, task: TaskNo, reason: &[u8]) -> bool {
         self.begin(now_ms);
-        let live = self.tasks.find(task).filter(|ix| !self.tasks[*ix].is_ended() && self.tasks[*ix].run().is_none());
+        let live = self.tasks.find(task).filter(|ix| !self.tasks[*ix].is_ended() && !self.tasks[*ix].stands_for_run());
         if let Some(ix) = live {
             self.abort(ix, AbortReason::Cancelled);
             self.end(ix, Outcome::Cancelled, reason);

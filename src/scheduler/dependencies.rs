@@ -82,6 +82,7 @@ impl Engine {
         let Some(more) = task.more.as_ref() else { return };
         let (number, revivals, edges, awaits) = (task.number, task.revivals, more.edges.clone(), more.awaits.clone());
         let dependent = |condition| Dependent { task: ix, number, revivals, condition };
+        self.tasks[ix].unmet += u32::from(self.tasks[ix].is_unmade());
         for edge in edges {
             let Some(parent) = self.tasks.find(edge.parent) else { continue };
             if !self.tasks[parent].is_ended() && self.tasks[parent].revivals == edge.revivals {
@@ -151,7 +152,7 @@ impl Engine {
                 continue;
             }
             if holds(dependent.condition, outcome) {
-                self.one_met(dependent.task);
+                self.one_met(dependent.task, self.now_ms);
             } else {
                 self.doom(dependent, number, outcome);
             }
@@ -181,11 +182,12 @@ impl Engine {
         }
     }
 
-    fn one_met(&mut self, ix: TaskIx) {
+    /// It waits for one thing less, since a time.
+    pub(super) fn one_met(&mut self, ix: TaskIx, since_ms: i64) {
         let task = &mut self.tasks[ix];
         task.unmet -= 1;
         if task.unmet == 0 {
-            self.gate(ix, self.now_ms);
+            self.gate(ix, since_ms);
         }
     }
 
@@ -219,7 +221,7 @@ impl Engine {
             None => {
                 self.order_lines.remove(key);
             }
-            Some(next) if was_first => self.one_met(next),
+            Some(next) if was_first => self.one_met(next, self.now_ms),
             Some(_) => {}
         }
     }

@@ -4,6 +4,7 @@
 //! the time. A record can therefore find its task further back than it was when it was written, and moves it on.
 
 use super::engine::Engine;
+use super::launches::OwnLaunch;
 use super::limits::{Group, Want};
 use super::order::Latest;
 use super::task::{AttemptNote, Booked, HISTORY_MAX, Mark, More, OwnOccurrence, Place, QueueIx, State, Task, TaskIx};
@@ -61,6 +62,7 @@ impl Engine {
             self.give_key(key.into(), ix);
             self.adopt(ix, key);
         }
+        self.ask_for_run(ix, spec);
         self.occurrence_lives(ix, true);
         self.join_order_line(ix);
         self.make_claim(ix);
@@ -355,7 +357,14 @@ pub(super) fn more_of(spec: &TaskSpec<'_>) -> Option<Box<More>> {
     let has_lengths = spec.estimate_ms.is_some() || spec.timeout_ms.is_some() || spec.retry.is_some();
     let has_lists =
         !(spec.after.is_empty() && spec.limits.is_empty() && spec.labels.is_empty() && spec.tags.is_empty());
-    if !(has_texts || has_times || has_lengths || has_lists || spec.reserve.is_some() || spec.occurrence.is_some()) {
+    if !(has_texts
+        || has_times
+        || has_lengths
+        || has_lists
+        || spec.reserve.is_some()
+        || spec.occurrence.is_some()
+        || spec.launch.is_some())
+    {
         return None;
     }
     let mut labels: Vec<(Box<str>, Box<str>)> = pairs(&spec.labels);
@@ -379,6 +388,7 @@ pub(super) fn more_of(spec: &TaskSpec<'_>) -> Option<Box<More>> {
             at_ms: of.at_ms,
             is_regular: of.is_regular,
         }),
+        launch: spec.launch.map(OwnLaunch::new),
         ..More::default()
     }))
 }

@@ -174,7 +174,7 @@ impl Engine {
     fn cancel_for(&mut self, task: TaskNo, reason: &[u8]) {
         let live = self.tasks.find(task).filter(|ix| !self.tasks[*ix].is_ended());
         // A run is ended in its shard.
-        if let Some(ix) = live.filter(|ix| self.tasks[*ix].run().is_none()) {
+        if let Some(ix) = live.filter(|ix| !self.tasks[*ix].stands_for_run()) {
             self.abort(ix, AbortReason::Cancelled);
             self.end(ix, Outcome::Cancelled, reason);
         }
@@ -288,7 +288,7 @@ impl Engine {
         }
     }
 
-    fn answer_end(&mut self, ix: TaskIx, caller: Caller) {
+    pub(super) fn answer_end(&mut self, ix: TaskIx, caller: Caller) {
         let task = &self.tasks[ix];
         let super::task::State::Ended { outcome, .. } = task.state else { return };
         let more = task.more.as_ref();

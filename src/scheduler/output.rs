@@ -1,5 +1,6 @@
 //! What the engine says: what to do, what changed, and why it refuses.
 
+use super::launches::LaunchOrder;
 use super::limits::LimitError;
 use super::members::MemberNo;
 use super::orders::OrderAnswer;
@@ -170,8 +171,8 @@ pub enum Status {
 }
 
 /// What whoever drives the engine has to do or to tell, in order. Each waits until the records are durable that were
-/// written before it was polled, save [`Output::Abort`], which need not wait, and [`Output::Answer`] to a run that shares
-/// the log. Answers are told while records are taken back, too.
+/// written before it was polled, save [`Output::Abort`], which need not wait, and what goes to a shard that shares the log:
+/// [`Output::Answer`], [`Output::Launch`] and [`Output::EndRun`]. These are told while records are taken back, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Run the task's function.
@@ -224,6 +225,15 @@ pub enum Output {
         caller: Caller,
         /// What it is told.
         answer: OrderAnswer,
+    },
+    /// A run is to be made: [`super::Engine::handle_run_made`] or [`super::Engine::handle_run_refused`] follows.
+    Launch(Box<LaunchOrder>),
+    /// A run that has started is to be asked to end.
+    EndRun {
+        /// Its id.
+        id: Box<str>,
+        /// Which run, and its shard.
+        run: Caller,
     },
     /// A step has its limits now.
     Granted(StepTicket),

@@ -106,6 +106,14 @@ impl Engine {
                 let ix = self.in_state(task, time_ms, |state| !is_over(state))?;
                 self.apply_run_over(ix, time_ms, outcome, origin);
             }
+            TaskRecord::RunMade { task, time_ms, caller, origin } => {
+                self.now_ms = self.now_ms.max(time_ms);
+                self.apply_run_made(task, time_ms, caller, origin);
+            }
+            TaskRecord::RunAsked { task, time_ms } => {
+                let ix = self.in_state(task, time_ms, is_running)?;
+                self.apply_run_asked(ix);
+            }
         }
         Ok(())
     }

@@ -71,6 +71,7 @@ impl Engine {
         });
         list(out, &more.history, write_note);
         out.option(more.run, write_caller);
+        out.byte(u8::from(more.launch.as_ref().is_some_and(|launch| launch.is_asked)));
     }
 
     /// Takes back a task of a checkpoint, after [`Engine::restore_head`] and in the order of numbers.
@@ -162,6 +163,7 @@ impl Engine {
 struct Tail {
     has_key: bool,
     watchers: Vec<(Caller, bool)>,
+    is_asked: bool,
 }
 
 fn read_task(bytes: &[u8]) -> Decoded<(Task, TaskSpec<'_>, Tail)> {
@@ -183,6 +185,9 @@ fn read_task(bytes: &[u8]) -> Decoded<(Task, TaskSpec<'_>, Tail)> {
         own.failure = stored.failure;
         (own.parents, own.edges, own.awaits) = (stored.parents, stored.edges, stored.awaits);
         (own.watchers, own.history, own.run) = (stored.watchers, stored.history, stored.run);
+        if let Some(launch) = &mut own.launch {
+            launch.is_asked = tail.is_asked;
+        }
         own.reserve = spec.reserve.zip(booked).map(|(reserve, (at_ms, end_ms))| Booked {
             at_ms,
             tolerance_ms: i64::from(reserve.tolerance_ms),
@@ -247,6 +252,7 @@ fn read_more(from: &mut Reader<'_>, tail: &mut Tail, booked: &mut Option<(i64, i
         Ok(())
     })?;
     more.run = from.option(read_caller)?;
+    tail.is_asked = flag(from)?;
     if more.history.len() > HISTORY_MAX { Err(DecodeError::Number) } else { Ok(more) }
 }
 
@@ -267,6 +273,7 @@ fn describe<'a>(more: &'a More, spec: &mut TaskSpec<'a>) {
         at_ms: of.at_ms,
         is_regular: of.is_regular,
     });
+    spec.launch = more.launch.as_ref().map(super::launches::OwnLaunch::as_launch);
 }
 
 fn write_state(out: &mut Writer<'_>, state: State) {

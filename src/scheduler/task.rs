@@ -1,5 +1,6 @@
 //! A task in memory, and the table of them.
 
+use super::launches::OwnLaunch;
 use super::limits::ClaimIx;
 use super::order::Latest;
 use super::timers::TimerNo;
@@ -107,6 +108,8 @@ pub(super) struct More {
     pub(super) parents: Vec<TaskNo>,
     /// The run that it stands for.
     pub(super) run: Option<Caller>,
+    /// The run that it is or was to stand for.
+    pub(super) launch: Option<OwnLaunch>,
     /// Runs that are told of its end.
     pub(super) watchers: Vec<Caller>,
     /// Of those that it waits or waited for in this life of its own.

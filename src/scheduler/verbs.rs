@@ -56,7 +56,7 @@ impl Engine {
         }
         let Some(ix) = self.tasks.find(task) else { return Ok(false) };
         let State::Ended { outcome, .. } = self.tasks[ix].state else { return Ok(false) };
-        if outcome == Outcome::Completed || self.tasks[ix].run().is_some() {
+        if outcome == Outcome::Completed || self.tasks[ix].stands_for_run() {
             return Ok(false);
         }
         if let Some(key) = self.tasks[ix].key()

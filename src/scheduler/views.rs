@@ -35,6 +35,16 @@ pub struct TaskView<'a> {
     pub occurrence: Option<(&'a str, i64)>,
     /// The run that it stands for.
     pub run: Option<Caller>,
+    /// The id of the run that it is or was to stand for, if a schedule asked for that.
+    pub launch: Option<&'a str>,
+}
+
+impl TaskView<'_> {
+    /// Whether it stands for a run, be that made or not.
+    #[must_use]
+    pub fn stands_for_run(&self) -> bool {
+        self.run.is_some() || self.launch.is_some()
+    }
 }
 
 /// Why a task does not run.
@@ -148,6 +158,7 @@ impl Engine {
             history: more.map_or(&[], |more| &more.history),
             occurrence: more.and_then(|more| more.occurrence.as_ref()).map(|of| (&*of.schedule, of.at_ms)),
             run: task.run(),
+            launch: task.launch().map(|launch| &*launch.id),
         }
     }
 

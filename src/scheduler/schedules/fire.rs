@@ -3,9 +3,10 @@
 use super::super::dedupe::Dedupe;
 use super::super::engine::Engine;
 use super::super::output::{Answer, Refusal};
+use super::super::task::TaskIx;
 use super::super::timers::Timer;
 use super::{ScheduleEvent, ScheduleIx, ScheduleSkip};
-use crate::record::{Occurrence, ScheduleSpec, TaskRecord, TaskSpec, decode_schedule};
+use crate::record::{Launch, Occurrence, ScheduleSpec, TaskRecord, TaskSpec, decode_schedule};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -62,7 +63,9 @@ impl Engine {
         let name = Arc::clone(&schedule.name);
         self.record(&TaskRecord::SchedulePaused { name: &name, time_ms: self.now_ms, is_paused: true });
         self.schedules.apply_paused(&name, true);
-        self.schedules.events.push_back(ScheduleEvent::Paused { schedule: name, task });
+        let view = self.task(task);
+        let run = view.and_then(|view| view.launch).map(Box::from);
+        self.schedules.events.push_back(ScheduleEvent::Paused { schedule: name, task, run });
     }
 
     fn move_on(&mut self, name: &str, past_ms: i64) {
@@ -79,8 +82,8 @@ impl Engine {
         if spec.limit.is_some_and(|limit| schedule.fired >= limit) {
             return true;
         }
-        let key = occurrence_key(&spec, &name, at_ms);
-        let mut task = occurrence_of(&spec, &name, at_ms, true, &key);
+        let names = self.names_of(&spec, &name, at_ms);
+        let mut task = occurrence_of(&spec, &name, at_ms, true, &names);
         match self.make_occurrence(ix, &spec, &mut task) {
             Ok(true) => {}
             Ok(false) => return false,
@@ -172,13 +175,49 @@ pub(super) enum KeyOwner {
     Stranger,
 }
 
-/// The key of an occurrence: the schedule's name, or the key of its template, and the time in UTC.
-pub(super) fn occurrence_key(spec: &ScheduleSpec<'_>, name: &str, at_ms: i64) -> String {
-    let prefix = spec.template.key.unwrap_or(name);
-    match Timestamp::from_millisecond(at_ms) {
-        Ok(time) => format!("{prefix}@{time}"),
-        Err(_) => format!("{prefix}@{at_ms}"),
+/// What the task of a time, and the run that it stands for, are known by.
+pub(super) struct Names {
+    pub(super) key: String,
+    id: String,
+    key_root: [u8; 16],
+}
+
+impl Engine {
+    pub(super) fn names_of(&mut self, spec: &ScheduleSpec<'_>, name: &str, at_ms: i64) -> Names {
+        let has_run = spec.template.launch.is_some();
+        let id = if has_run { run_id_of(spec, name, at_ms) } else { String::new() };
+        let key_root = if has_run { self.chance.bytes_for(&id) } else { [0; 16] };
+        Names { key: occurrence_key(spec, name, at_ms), id, key_root }
     }
+
+    /// The run of a time could not be made: there was one of its id.
+    pub(in crate::scheduler) fn occurrence_refused(&mut self, ix: TaskIx) {
+        let of = self.tasks[ix].more.as_ref().and_then(|more| more.occurrence.as_ref());
+        if let Some(of) = of.filter(|of| of.is_regular) {
+            let (schedule, at_ms) = (Arc::from(&*of.schedule), of.at_ms);
+            self.schedules.events.push_back(ScheduleEvent::Skipped { schedule, at_ms, why: ScheduleSkip::Exists });
+        }
+    }
+}
+
+/// The key of an occurrence: the schedule's name, or the key of its template, and the time in UTC.
+fn occurrence_key(spec: &ScheduleSpec<'_>, name: &str, at_ms: i64) -> String {
+    format!("{}@{}", spec.template.key.unwrap_or(name), time_text(at_ms))
+}
+
+/// The id of the run of a time.
+pub(super) fn run_id_of(spec: &ScheduleSpec<'_>, name: &str, at_ms: i64) -> String {
+    match spec.template.launch {
+        Some(Launch { id, .. }) if !id.is_empty() => id.replace(TIME, &time_text(at_ms)),
+        _ => occurrence_key(spec, name, at_ms),
+    }
+}
+
+/// Stands for the time in what the ids of runs are made of.
+pub(super) const TIME: &str = "{time}";
+
+fn time_text(at_ms: i64) -> String {
+    Timestamp::from_millisecond(at_ms).map_or_else(|_| at_ms.to_string(), |time| time.to_string())
 }
 
 /// The task of a time.
@@ -187,14 +226,15 @@ pub(super) fn occurrence_of<'a>(
     name: &'a str,
     at_ms: i64,
     is_regular: bool,
-    key: &'a str,
+    names: &'a Names,
 ) -> TaskSpec<'a> {
     let after = |length_ms: Option<u32>| length_ms.map(|ms| at_ms.saturating_add(i64::from(ms)));
     TaskSpec {
-        key: Some(key),
+        key: Some(&names.key),
         deadline_ms: after(spec.deadline_after_ms),
         expires_ms: after(spec.expires_after_ms),
         occurrence: Some(Occurrence { schedule: name, at_ms, is_regular }),
+        launch: spec.template.launch.map(|launch| Launch { id: &names.id, key_root: names.key_root, ..launch }),
         ..spec.template.clone()
     }
 }

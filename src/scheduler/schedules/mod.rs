@@ -48,8 +48,8 @@ pub enum ScheduleEvent {
     Missed { schedule: Arc<str>, first_ms: i64, last_ms: i64 },
     /// The scheduler did not take the task of a time.
     Refused { schedule: Arc<str>, at_ms: i64, refusal: Refusal },
-    /// It paused itself because this task failed.
-    Paused { schedule: Arc<str>, task: TaskNo },
+    /// It paused itself because this task failed, or the run with this id, for which it stands.
+    Paused { schedule: Arc<str>, task: TaskNo, run: Option<Box<str>> },
     /// Its stored definition says no times in this release. It does nothing until it is defined anew.
     Broken { schedule: Arc<str>, error: TimingError },
 }
@@ -63,7 +63,7 @@ pub enum ScheduleSkip {
     AfterFailure,
     /// [`QUEUED_MAX`] of them are not over already.
     TooManyWait,
-    /// Its task exists already.
+    /// Its task, or a run with the id of its run, exists already.
     Exists,
 }
 

@@ -42,7 +42,11 @@ impl Engine {
     /// Regular occurrences that wait for others and never ran.
     fn waiting_occurrences(&self, ix: ScheduleIx) -> Vec<(TaskNo, TaskIx)> {
         self.regular_occurrences(ix)
-            .filter(|(_, task)| self.tasks[*task].state == State::Blocked && self.tasks[*task].attempts == 0)
+            .filter(|(_, task)| {
+                let task = &self.tasks[*task];
+                let is_unmade = u32::from(task.is_unmade());
+                task.state == State::Blocked && task.attempts == 0 && task.unmet > is_unmade
+            })
             .collect()
     }
 
@@ -72,9 +76,14 @@ impl Engine {
             Overlap::Replace => {
                 let mut regular: Vec<(TaskNo, TaskIx)> = self.regular_occurrences(ix).collect();
                 regular.pop();
+                let why = b"a later occurrence of its schedule took its place";
                 for (_, task) in regular {
-                    self.abort(task, AbortReason::Cancelled);
-                    self.end(task, Outcome::Cancelled, b"a later occurrence of its schedule took its place");
+                    if self.tasks[task].stands_for_run() {
+                        self.end_run(task, why);
+                    } else {
+                        self.abort(task, AbortReason::Cancelled);
+                        self.end(task, Outcome::Cancelled, why);
+                    }
                 }
             }
         }

@@ -4,14 +4,17 @@ use super::super::cron::Timing;
 use super::super::dedupe::Dedupe;
 use super::super::engine::Engine;
 use super::super::output::{Answer, Refusal, Submitted};
-use super::fire::{KeyOwner, occurrence_key, occurrence_of};
+use super::fire::{KeyOwner, Names, TIME, occurrence_of};
 use super::{QUEUED_MAX, ScheduleError, ScheduleEvent, ScheduleProblem, TIMES_MAX};
 use crate::record::{
-    CatchUp, Condition, Edge, Overlap, Parent, ScheduleEntry, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When,
-    decode_schedule, encode_schedule,
+    CatchUp, Condition, Edge, Overlap, Parent, ScheduleEntry, ScheduleSpec, TEXT_BYTES_MAX, TaskNo, TaskRecord,
+    TaskSpec, When, decode_schedule, encode_schedule,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// What the time and what is before it take in an id.
+const TIME_BYTES_MAX: usize = 32;
 
 /// Longest jitter: one day.
 const JITTER_MS_MAX: u32 = 86_400_000;
@@ -147,8 +150,8 @@ impl Engine {
         let spec = decode_schedule(&bytes).expect("a definition is kept as it was encoded");
         let mut at_ms = self.now_ms;
         loop {
-            let key = occurrence_key(&spec, name, at_ms);
-            let mut task = occurrence_of(&spec, name, at_ms, false, &key);
+            let names = self.names_of(&spec, name, at_ms);
+            let mut task = occurrence_of(&spec, name, at_ms, false, &names);
             match self.key_owner(&task) {
                 KeyOwner::Itself => {
                     at_ms += 1;
@@ -183,10 +186,10 @@ impl Engine {
         let bytes = self.definition_of(name)?;
         let spec = decode_schedule(&bytes).expect("a definition is kept as it was encoded");
         let times = self.times_between(name, &spec, from_ms, to_ms.min(self.now_ms), times_max)?;
-        let keys: Vec<String> = times.iter().map(|at_ms| occurrence_key(&spec, name, *at_ms)).collect();
+        let names: Vec<Names> = times.iter().map(|at_ms| self.names_of(&spec, name, *at_ms)).collect();
         let mut tasks: Vec<TaskSpec<'_>> = Vec::with_capacity(times.len());
-        for (at_ms, key) in times.iter().zip(&keys) {
-            let task = occurrence_of(&spec, name, *at_ms, false, key);
+        for (at_ms, names) in times.iter().zip(&names) {
+            let task = occurrence_of(&spec, name, *at_ms, false, names);
             if !matches!(self.key_owner(&task), KeyOwner::Itself) {
                 tasks.push(task);
             }
@@ -321,6 +324,13 @@ fn complaint(name: &str, spec: &ScheduleSpec<'_>) -> Option<&'static str> {
     }
     if task.deadline_ms.is_some() || task.expires_ms.is_some() {
         return Some("deadline and expiry of its task count from each time; give them as lengths");
+    }
+    if task.launch.is_some_and(|launch| !(launch.id.is_empty() || launch.id.contains(TIME))) {
+        return Some("each of its runs needs an id of its own; put \"{time}\" into `id`");
+    }
+    let longest = task.launch.map_or(0, |launch| launch.id.len().max(name.len())) + TIME_BYTES_MAX;
+    if task.launch.is_some() && longest > TEXT_BYTES_MAX {
+        return Some("the ids of its runs would be longer than 256 bytes; give it a shorter name, or a shorter `id`");
     }
     if !task.after.is_empty() || task.occurrence.is_some() {
         return Some("its task waits for nothing but those before it; leave `after` out");

@@ -2,6 +2,7 @@
 
 use super::super::cron::{Timing, TimingError, Zones};
 use super::super::engine::Engine;
+use super::fire::run_id_of;
 use super::{Schedule, ScheduleError, ScheduleProblem};
 use crate::record::{ScheduleSpec, TaskNo, When};
 
@@ -20,6 +21,8 @@ pub struct ScheduleView<'a> {
     pub next: Option<FireTime>,
     /// The newest regular task, and its time.
     pub last: Option<(TaskNo, i64)>,
+    /// The id of the run that it stands for.
+    pub last_run: Option<String>,
     /// Regular tasks so far.
     pub fired: u64,
     /// Its tasks that are not over.
@@ -56,11 +59,20 @@ impl Engine {
             is_paused: schedule.is_paused,
             next: next.map(|at_ms| schedule.fire_time(&spec, at_ms)),
             last: schedule.last,
+            last_run: schedule.last.and_then(|last| self.run_of_occurrence(&spec, &schedule.name, last)),
             fired: schedule.fired,
             live: schedule.live.len(),
             broken: definition.timing.as_ref().err(),
             spec,
         })
+    }
+
+    /// What it is called now, if the task is not remembered.
+    fn run_of_occurrence(&self, spec: &ScheduleSpec<'_>, name: &str, (task, at_ms): (TaskNo, i64)) -> Option<String> {
+        match self.task(task) {
+            Some(view) => view.launch.map(str::to_owned),
+            None => spec.template.launch.map(|_| run_id_of(spec, name, at_ms)),
+        }
     }
 
     /// The next times of a schedule from now on, at most so many, as if it were not paused.

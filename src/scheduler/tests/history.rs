@@ -2,8 +2,8 @@
 
 use super::world::World;
 use crate::record::{
-    Caller, CatchUp, Class, Condition, Edge, LimitSpec, LimitUse, OnMiss, Order, Origin, Outcome, Overlap, Parent,
-    Reserve, RetryPolicy, RunNo, ScheduleSpec, Seq, ShardId, TaskNo, TaskRole, TaskSpec, When,
+    Caller, CatchUp, Class, Condition, Edge, Launch, LimitSpec, LimitUse, OnMiss, Order, Origin, Outcome, Overlap,
+    Parent, Reserve, RetryPolicy, RunNo, ScheduleSpec, Seq, ShardId, TaskNo, TaskRole, TaskSpec, When,
 };
 use crate::scheduler::chance::Chance;
 use crate::scheduler::*;
@@ -22,6 +22,7 @@ pub(super) struct Seen {
     pub(super) aborts: usize,
     pub(super) answers: usize,
     pub(super) occurrences: usize,
+    pub(super) runs: usize,
 }
 
 /// Choices from a seed.
@@ -142,7 +143,7 @@ impl History {
     }
 
     pub(super) fn step(&mut self, seen: &mut Seen) {
-        match self.rng.below(23) {
+        match self.rng.below(25) {
             0..=6 => self.submit(seen),
             7 => {
                 let specs: Vec<_> = (0..self.rng.between(1, 4)).map(|_| self.spec()).collect();
@@ -161,6 +162,7 @@ impl History {
             18 => self.order(seen),
             19 => self.ask_about(),
             20 => self.schedule(),
+            21 | 22 => self.shard(false),
             _ => self.resize(),
         }
         self.last = self.world.engine.next_number - 1;
@@ -200,6 +202,33 @@ impl History {
         self.world.drain();
     }
 
+    /// The shard makes runs or cannot, and runs come to their ends. `is_all`: all of them.
+    fn shard(&mut self, is_all: bool) {
+        let runs: Vec<(TaskNo, bool, bool)> = self
+            .world
+            .engine
+            .tasks_after(TaskNo(0))
+            .filter(|view| view.launch.is_some() && (view.run.is_none() || !matches!(view.status, Status::Ended(_))))
+            .map(|view| (view.task, view.run.is_some(), view.status == Status::Running))
+            .collect();
+        for (task, is_made, has_started) in runs {
+            if !is_all && !self.rng.one_in(3) {
+                continue;
+            }
+            let (Order { origin, .. }, now_ms) = (self.next_order(), self.world.now_ms);
+            let caller = Caller { shard: SHARD, run: RunNo(1_000 + task.0), seq: Seq(0) };
+            let engine = &mut self.world.engine;
+            match self.rng.below(4) {
+                0 if !is_made => engine.handle_run_refused(now_ms, task, b"it is there", origin),
+                _ if !is_made => engine.handle_run_made(now_ms, task, caller, origin),
+                1 => engine.handle_run_over(now_ms, caller, Outcome::Failed, origin),
+                _ if has_started || is_all => engine.handle_run_over(now_ms, caller, Outcome::Completed, origin),
+                _ => {}
+            }
+            self.world.drain();
+        }
+    }
+
     fn schedule(&mut self) {
         let (now_ms, name) = (self.world.now_ms, *self.rng.pick(&SCHEDULES));
         let choice = self.rng.below(6);
@@ -219,6 +248,8 @@ impl History {
         let mut template = TaskSpec::new(rng.pick::<&'static str>(&QUEUES), "x", b"in");
         template.class = Class::from_code(rng.below(4) as u8).unwrap();
         template.key = rng.one_in(4).then(|| *rng.pick(&KEYS));
+        let launch = Launch { id: "r-{time}", version: 1, timeout_ms: Some(9), key_root: [0; 16] };
+        template.launch = rng.one_in(2).then_some(launch);
         ScheduleSpec {
             when: When::Every { period_ms: 300 * (1 + rng.below(3)), offset_ms: rng.below(300) },
             start_ms: None,
@@ -353,6 +384,7 @@ impl History {
             while let Some(task) = self.world.running.keys().next().copied() {
                 self.world.complete(task);
             }
+            self.shard(true);
             let Some(wake_ms) = self.world.engine.next_wake_ms() else { break };
             let by_ms = (wake_ms - self.world.now_ms).max(0);
             self.world.advance(by_ms);

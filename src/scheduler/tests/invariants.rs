@@ -106,7 +106,8 @@ fn check_waits(engine: &Engine) {
                 .as_ref()
                 .and_then(|more| more.order_key.as_ref())
                 .is_some_and(|key| engine.first_in_order(key) != Some(ix));
-            assert_eq!(task.unmet as usize, edges + awaits + usize::from(in_order), "task {}", task.number);
+            let others = edges + awaits + usize::from(in_order);
+            assert_eq!(task.unmet as usize, others + usize::from(task.is_unmade()), "task {}", task.number);
         }
     }
     assert_eq!(awaiting, engine.awaited.values().map(Vec::len).sum::<usize>());

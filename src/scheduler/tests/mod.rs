@@ -8,6 +8,7 @@ mod dependencies;
 mod fair;
 mod history;
 mod invariants;
+mod launches;
 mod limits;
 mod members;
 mod order;

@@ -52,6 +52,11 @@ fn judge(records: &[Vec<u8>], seen: &mut Seen) {
                 ended.insert(task);
                 seen.outcomes.insert(outcome);
             }
+            TaskRecord::RunOver { task, .. } => {
+                assert!(live.remove(&task).is_some(), "task {task} ends once");
+                ended.insert(task);
+                seen.runs += 1;
+            }
             TaskRecord::Revived { task, .. } => {
                 assert_eq!(live.insert(task, false), None, "only what is over is revived");
                 parents.remove(&task);
@@ -107,11 +112,12 @@ fn random_histories_with_crashes_keep_every_promise() {
         seen.aborts += one.aborts;
         seen.answers += one.answers;
         seen.occurrences += one.occurrences;
+        seen.runs += one.runs;
     }
     if count >= 60 {
         assert_eq!(seen.outcomes.len(), 8, "the workload reaches every end: {seen:?}");
         assert!(seen.crashes > 0 && seen.waits > 0 && seen.refusals > 0 && seen.aborts > 0, "{seen:?}");
-        assert!(seen.answers > 0 && seen.occurrences > 0, "{seen:?}");
+        assert!(seen.answers > 0 && seen.occurrences > 0 && seen.runs > 0, "{seen:?}");
     }
 }
 
