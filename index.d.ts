@@ -1570,7 +1570,7 @@ export type PayloadKind =
 export interface PayloadPlace {
   /** What it is. A value that completes an awakeable is a signal. */
   readonly kind: PayloadKind;
-  /** Id of the run; of an object `object:name:id`. Empty: it is of a task. */
+  /** Id of the run; of an object `object:name:id`. Empty: it is of a task, or the input of runs that a schedule starts. */
   readonly id: string;
   /** Of the step, the signal, the update, the handler or the task. Empty where whoever reads it may not know one. */
   readonly name: string;

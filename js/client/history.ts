@@ -21,8 +21,6 @@ export interface HistoryRecord {
 
 /** Reads the rows of one history, in order. */
 export class HistoryReader {
-  /** Ids of the runs whose records it began with. */
-  private readonly origins: string[] = [];
   /** What the end of an operation is, by its number. */
   private readonly ends = new Map<number, readonly PayloadPlace[]>();
 
@@ -33,9 +31,7 @@ export class HistoryReader {
 
   /** @param rows that follow those of the call before */
   readAll(rows: readonly string[]): HistoryRecord[] {
-    const all = rows.map((row) => row.split('\u001f'));
-    for (const [, , kind, , name = ''] of all) if (kind === 'branched') this.origins.push(name);
-    return all.map((field) => this.read(field));
+    return rows.map((row) => this.read(row.split('\u001f')));
   }
 
   private read(field: readonly string[]): HistoryRecord {
@@ -69,7 +65,7 @@ export class HistoryReader {
     let why: unknown = text;
     for (const place of places) {
       try {
-        return this.payloads.read(text, place, this.origins);
+        return this.payloads.read(text, place);
       } catch (error) {
         why = error;
       }
@@ -113,7 +109,10 @@ export class HistoryReader {
         return [{ kind: 'result', id, name: '' }];
       default:
         // Records that begin a run.
-        return [{ kind: 'input', id, name: '' }];
+        return [
+          { kind: 'input', id, name: '' },
+          { kind: 'input', id: '', name },
+        ];
     }
   }
 }

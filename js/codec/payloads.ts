@@ -27,7 +27,7 @@ export type PayloadKind =
 /** Where a payload belongs. Codecs may refuse one that they find elsewhere. */
 export interface PayloadPlace {
   readonly kind: PayloadKind;
-  /** Id of the run; empty: a task. */
+  /** Id of the run; empty: it is of a task, or of runs that a schedule starts. */
   readonly id: string;
   /** Of the step, the signal, the update, the handler, the task; empty: whoever reads it may not know one. */
   readonly name: string;
@@ -103,20 +103,19 @@ export class Payloads {
 
   /**
    * The text that was given to {@link seal}.
-   * @param ids further ids that its run goes by: it began with records of runs of those
+   * @param others further places that it may have been written for
    * @throws CodecError
    */
-  open(text: string, place: PayloadPlace, ids: readonly string[] = []): string {
+  open(text: string, place: PayloadPlace, others: readonly PayloadPlace[] = []): string {
     if (!isSealed(text)) return text;
     try {
       return this.openAt(text, place);
     } catch (error) {
-      for (const id of ids) {
-        if (id === place.id) continue;
+      for (const other of others) {
         try {
-          return this.openAt(text, { ...place, id });
+          return this.openAt(text, other);
         } catch {
-          // What is said is said of the run itself.
+          // What is said is said of the first place.
         }
       }
       throw error;
@@ -124,8 +123,8 @@ export class Payloads {
   }
 
   /** The value that was recorded. @throws CodecError; SyntaxError, TypeError if it is no value */
-  read(text: string, place: PayloadPlace, ids?: readonly string[]): unknown {
-    return decode(this.open(text, place, ids));
+  read(text: string, place: PayloadPlace, others?: readonly PayloadPlace[]): unknown {
+    return decode(this.open(text, place, others));
   }
 
   private openAt(text: string, place: PayloadPlace): string {
@@ -196,7 +195,7 @@ function shownPlace({ kind, id, name }: PayloadPlace): string {
   const named = name === '' ? '' : ` '${name}'`;
   switch (kind) {
     case 'input':
-      return `the input of workflow ${id}`;
+      return id === '' ? `the input of workflow${named}` : `the input of workflow ${id}`;
     case 'result':
       return `the result of workflow ${id}`;
     case 'step':

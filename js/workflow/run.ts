@@ -5,7 +5,7 @@
  * turn ends when the code can go no further (LAW-4). It does not know how turns are made or where records go.
  */
 import { decode, decodeFailure } from '../codec.js';
-import { hasSealed, isSealed, type PayloadKind } from '../codec/payloads.js';
+import { hasSealed, isSealed, type PayloadKind, type PayloadPlace } from '../codec/payloads.js';
 import {
   CancelledError,
   ChildWorkflowError,
@@ -141,9 +141,14 @@ export class Run extends PendingOps {
   /** The text of a value as it was before codecs changed it. @throws CodecError */
   open(kind: PayloadKind, name: string, text: string, id = this.id): string {
     if (!isSealed(text)) return text;
-    // What it began with may have been written for the runs that it comes from.
-    const ids = id === this.id ? idsOf(this.identity.slice(id.length + 1)) : [];
-    return this.host.payloads.open(text, { kind, id, name }, ids);
+    const others: PayloadPlace[] = [];
+    if (id === this.id) {
+      // What it began with may have been written for the runs that it comes from.
+      for (const from of idsOf(this.identity.slice(id.length + 1))) others.push({ kind, id: from, name });
+      // A schedule does not know the ids of its runs.
+      if (kind === 'input') others.push({ kind, id: '', name: this.code.name });
+    }
+    return this.host.payloads.open(text, { kind, id, name }, others);
   }
 
   /** Its function was called. */
