@@ -1550,6 +1550,82 @@ export type ScheduleSpec<T extends AnyTask | AnyWorkflow = AnyTask | AnyWorkflow
   pauseOnFailure?: boolean;
 } & InputField<T extends AnyTask ? TaskInputOf<T> : T extends AnyWorkflow ? InputOf<T> : never>;
 
+/** What a recorded value is to its run, or its task. */
+export type PayloadKind =
+  | 'input'
+  | 'result'
+  | 'step'
+  | 'heartbeat'
+  | 'signal'
+  | 'update'
+  | 'updateAnswer'
+  | 'call'
+  | 'callAnswer'
+  | 'state'
+  | 'task'
+  | 'taskResult'
+  | 'taskProgress';
+
+/** Where a recorded value belongs. */
+export interface PayloadPlace {
+  /** What it is. A value that completes an awakeable is a signal. */
+  readonly kind: PayloadKind;
+  /** Id of the run; of an object `object:name:id`. Empty: it is of a task, or the input of runs that a schedule starts. */
+  readonly id: string;
+  /** Of the step, the signal, the update, the handler or the task. Empty where whoever reads it may not know one. */
+  readonly name: string;
+  /**
+   * The engine compares what is written here with what is recorded already: give the same bytes for the same ones, or a start
+   * with the same input counts as one with another.
+   */
+  readonly isCompared?: boolean;
+}
+
+/**
+ * Changes values on their way to the log: {@link compression}, {@link aes256gcm}, or your own. It is called synchronously, on
+ * each thread that runs code, and must give back what it was given, byte by byte.
+ */
+export interface Codec {
+  /** 1 to 64 letters, digits, `.`, `_` or `-`. It is recorded with each value that it has changed: keep it. */
+  readonly name: string;
+  /**
+   * Called once a value. Returns the very array that it was given to leave a value as it is. What it throws rejects the call
+   * that wrote the value.
+   */
+  encode(bytes: Uint8Array, place: PayloadPlace): Uint8Array;
+  /** Undoes `encode`. What it throws becomes the cause of a {@link CodecError}; a field `keyId` of it is kept. */
+  decode(bytes: Uint8Array, place: PayloadPlace): Uint8Array;
+}
+
+/** Options of {@link compression}. */
+export interface CompressionOptions {
+  /** Default `'deflate'`. `'zstd'` needs Node.js 22.15 or later. All that this Node.js knows can be read, whichever is written. */
+  algorithm?: 'deflate' | 'brotli' | 'zstd';
+  /** Smaller values are left as they are. Default 256. */
+  minBytes?: number;
+}
+
+/**
+ * Compresses values, where that makes them smaller. Put it before {@link aes256gcm}.
+ * @throws `RangeError` if this Node.js does not know the algorithm
+ */
+export function compression(options?: CompressionOptions): Codec;
+
+/** A key of {@link aes256gcm}. */
+export interface EncryptionKey {
+  /** Recorded with each value; readable. Never use one id for two keys. */
+  readonly id: string;
+  /** 32 bytes; as a text in base64 or 64 hexadecimal digits. */
+  readonly key: Uint8Array | string;
+}
+
+/**
+ * Encrypts with AES-256-GCM. The first key encrypts, every one decrypts: to change keys, put the new one before the others. A
+ * value is bound to its place, so one that was copied to another run does not decrypt. Values written without it stay readable.
+ * @throws `RangeError` if a key has not 32 bytes; `TypeError` if there is none, or two have one id
+ */
+export function aes256gcm(options: { readonly keys: readonly EncryptionKey[] }): Codec;
+
 /** Options of {@link open}. */
 export interface OpenOptions<
   Schedules extends { [name: string]: AnyTask | AnyWorkflow } = { [name: string]: AnyTask | AnyWorkflow },
@@ -1581,7 +1657,14 @@ export interface OpenOptions<
   shards?: number;
   /** Where the log is written. Default `'auto'`: chosen from the cores; the environment's `FUSEE_FLUSH` wins. */
   flush?: 'auto' | 'inline' | 'pipeline' | 'background';
-  /** Largest recorded value in bytes. Default 4 MiB. */
+  /**
+   * What changes values on their way to the log, in this order; back in the other one. Default: nothing. Values say by which
+   * codecs they were written, so one can be added to a directory that has runs. One that is taken away, or a key, leaves runs
+   * that need it stuck, with a {@link CodecError}; they go on when it is there again. Ids, names, errors and attributes are
+   * never changed.
+   */
+  codec?: Codec | readonly Codec[];
+  /** Largest recorded value in bytes, as codecs have left it. Default 4 MiB. */
   payloadBytesMax?: number;
   /**
    * Records of one run before it fails with {@link JournalLimitError}; at half of it there is a warning. Default 50,000.
@@ -1768,7 +1851,8 @@ export type JsonPatch = readonly (
 /** What listeners get, by name of the event. Each is given when it is durable. */
 export interface EngineEvents {
   /** Ended well. */
-  completed: RunEvent<'completed', { result: unknown }>;
+  /** `unreadable`: why the result could not be read here; it is `undefined` then. */
+  completed: RunEvent<'completed', { result: unknown; unreadable?: CodecError }>;
   /** Ended with an error. */
   failed: RunEvent<'failed', { error: unknown }>;
   /** Ended after `cancel`. */
@@ -2054,6 +2138,7 @@ export type AnyFuseeError =
   | QueueFullError
   | ReservationError
   | BusyError
+  | CodecError
   | JournalFileError
   | JournalLimitError
   | StorageError
@@ -2274,6 +2359,29 @@ export declare class BusyError extends FuseeError {
   readonly code: 'BUSY';
   readonly name: 'BusyError';
   static is(error: unknown): error is BusyError;
+}
+
+/**
+ * A recorded value cannot be read by the codecs that are here: one is missing, a key of it is missing or another one, or the
+ * bytes were changed or moved from another place. Nothing is lost: open with the codec or key that it names. A run that needs
+ * it is stuck until then, a task waits and tries again every minute; a caller's promise is rejected with it.
+ */
+export declare class CodecError extends FuseeError {
+  readonly code: 'CODEC';
+  readonly name: 'CodecError';
+  /** Id of the run; empty: a task. */
+  readonly id: string;
+  /** What cannot be read, in words. */
+  readonly place: string;
+  /** Name of the codec that it needs. */
+  readonly codec: string;
+  /** Id of the key that it needs, where the codec tells. */
+  readonly keyId: string | undefined;
+  constructor(
+    message: string,
+    options: FuseeErrorOptions & { id: string; place: string; codec: string; keyId?: string | undefined },
+  );
+  static is(error: unknown): error is CodecError;
 }
 
 /** The bytes of an exported run cannot be read: damaged, cut off, of a newer version, or something else altogether. */

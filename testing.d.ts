@@ -9,6 +9,7 @@ import type {
   TaskInputOf,
   TaskOutputOf,
   AnyWorkflow,
+  Codec,
   DeterminismError,
   Duration,
   EndStatus,
@@ -119,6 +120,8 @@ export interface ReplayOptions {
   objects?: readonly AnyObject[];
   /** Tasks that the workflow asks for. */
   tasks?: readonly AnyTask[];
+  /** What its values were written by. */
+  codec?: Codec | readonly Codec[];
   /** What messages call the bytes: the name of their file. */
   source?: string;
 }
@@ -130,7 +133,7 @@ export interface ReplayOptions {
  * @param journal what `handle.export()` gave
  * @returns how the run ended; `open` if neither its records nor the code say so
  * @throws {@link DeterminismError} where code and records part, with both places; {@link JournalFileError} for bytes that
- * are no exported run
+ * are no exported run; `CodecError` for values that `codec` cannot read
  */
 export function replay<W extends AnyWorkflow>(
   workflow: W,
@@ -149,6 +152,8 @@ export interface CheckOptions {
   readonly objects?: readonly AnyObject[];
   /** Tasks that the workflows ask for. */
   readonly tasks?: readonly AnyTask[];
+  /** What values were written by. */
+  readonly codec?: Codec | readonly Codec[];
   /** Directory of an engine that is not open. Nothing is written to it, and it is locked while it is checked. */
   readonly dir?: string;
   /** Of the directory also runs that have ended, as far as their records are kept. Default `false`. */
@@ -159,7 +164,7 @@ export interface CheckOptions {
 
 /** A run that its code does not fit, or that says nothing. */
 export interface CheckFailure {
-  /** `undefinedType`: its type has no code among `workflows`. `unreadable`: its bytes are no exported run. */
+  /** `undefinedType`: its type has no code among `workflows`. `unreadable`: its bytes are no exported run, or need another `codec`. */
   readonly kind: 'differs' | 'undefinedType' | 'unreadable';
   /** Id of the run; `undefined` where the bytes do not say. */
   readonly id: string | undefined;
@@ -169,7 +174,7 @@ export interface CheckFailure {
   readonly type: string | undefined;
   /** The directory or the file. */
   readonly source: string | undefined;
-  /** A {@link DeterminismError}, an `UnknownDefinitionError` or a `JournalFileError`. */
+  /** A {@link DeterminismError}, an `UnknownDefinitionError`, a `JournalFileError` or a `CodecError`. */
   readonly error: Error;
   /** Of a run that differs: the first operation that does, recorded and asked for, with both places. */
   readonly difference: StuckReport | undefined;

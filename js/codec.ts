@@ -14,6 +14,7 @@
  * | `["y", name, base64]` | a typed array, an `ArrayBuffer`, a `DataView`, a `Buffer` |
  * | `["e", name, message, stack, fields]` | an `Error`, its cause among the fields |
  * | `["o", fields]` | an object that has a key `$` itself |
+ * | `["x", names, base64]` | what codecs of the application made of a text: see js/codec/payloads.ts |
  * | `["&", number, value]`, `["#", number]` | a value that is met again inside itself, and where |
  *
  * A text has no control characters below U+0020 and no lone surrogates. What cannot be written is refused with the path

@@ -310,6 +310,35 @@ export class JournalFileError extends FuseeError {
   }
 }
 
+/** What is recorded cannot be read by the codecs that are here. Nothing is lost: it can once they have the key. */
+export class CodecError extends FuseeError {
+  readonly code = 'CODEC';
+  /** Of the run; empty: of a task. */
+  readonly id: string;
+  /** What cannot be read. */
+  readonly place: string;
+  /** The codec that it needs. */
+  readonly codec: string;
+  /** The key that it needs, where the codec has keys. */
+  readonly keyId: string | undefined;
+
+  constructor(
+    message: string,
+    options: ErrorOptions & {
+      readonly id: string;
+      readonly place: string;
+      readonly codec: string;
+      readonly keyId?: string | undefined;
+    },
+  ) {
+    super(message, options);
+    this.id = options.id;
+    this.place = options.place;
+    this.codec = options.codec;
+    this.keyId = options.keyId;
+  }
+}
+
 /** The disk failed. Nothing more is acknowledged; open again. */
 export class StorageError extends FuseeError {
   readonly code = 'STORAGE';
@@ -355,6 +384,7 @@ const CLASSES = {
   QueueFullError,
   ReservationError,
   BusyError,
+  CodecError,
   JournalFileError,
   JournalLimitError,
   StorageError,

@@ -10,12 +10,15 @@ export { query, signal, update, workflow } from './definitions.js';
 export { object } from './object-definition.js';
 export { task } from './scheduler/definition.js';
 export { onComplete, onFailure, onSuccess } from './scheduler/submission.js';
+export { aes256gcm } from './codec/aes256gcm.js';
+export { compression } from './codec/compression.js';
 export { duration } from './duration.js';
 export {
   BusyError,
   CancelledError,
   ChildWorkflowError,
   ClosedError,
+  CodecError,
   DeterminismError,
   DirectoryLockedError,
   FuseeError,

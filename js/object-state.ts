@@ -25,6 +25,11 @@ export function readState(packed: string): RecordedState {
   return { version: Number(packed.slice(0, border)), text: packed.slice(border + 1) };
 }
 
+/** A state whose text is that of its value, whatever codecs made of it. @param open undoes that */
+export function openState({ version, text }: RecordedState, open: (text: string) => string): RecordedState {
+  return { version, text: text === undefined ? undefined : open(text) };
+}
+
 /** The value, for somebody who must not change it. */
 export function frozenState({ text }: RecordedState, first: () => unknown): unknown {
   return deepFreeze(text === undefined ? first() : decode(text));

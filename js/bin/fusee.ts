@@ -13,7 +13,7 @@ const USAGE = `fusee check <module> <directory or file.fjnl>... [--ended] [--jso
 
 Replays recorded runs against the workflows that a module exports.
 
-  <module>     what exports them, as workers load it
+  <module>     what exports them, as workers load it; and the codecs, where payloads need some
   <directory>  of an engine that is not open: its runs that have not ended; or a directory of .fjnl files
   <file.fjnl>  what handle.export() gave
   --ended      of an engine's directory also runs that have ended, as far as their records are kept
@@ -78,8 +78,8 @@ function readArguments(args: readonly string[]): Asked {
 }
 
 async function checkAll({ module, places, ended }: Asked): Promise<CheckReport> {
-  const { workflows, objects, tasks } = await loadDefinitions(pathToFileURL(path.resolve(module)).href);
-  const code = { workflows, objects, tasks: [...tasks.values()] };
+  const { workflows, objects, tasks, codecs } = await loadDefinitions(pathToFileURL(path.resolve(module)).href);
+  const code = { workflows, objects, tasks: [...tasks.values()], codec: codecs };
   const reports: CheckReport[] = [];
   for (const place of places) {
     const runs = isEngineDirectory(place) ? { dir: place, ended } : { journals: filesOf(place) };

@@ -21,7 +21,7 @@ export async function completeAwakeable(
   const { id, runId, name } = readToken(token, verb);
   knownOptions(options, ['actor'], verb);
   const actor = oneLine(options?.actor, 'actor');
-  const text = core.encode(outcome, `what ${verb} is given`);
+  const text = core.record(outcome, `what ${verb} is given`, { kind: 'signal', id, name });
   const request = core.request(
     (answer) => core.native.completeAwakeable(answer, id, runId, name, text, actor),
     (reply) => reply === '1',

@@ -4,7 +4,7 @@
  * Every call of a user ends here; {@link Engine} and handles only read their arguments and shape the answers.
  */
 import { availableParallelism } from 'node:os';
-import { encode as encodeValue } from '../codec.js';
+import type { PayloadPlace, Payloads } from '../codec/payloads.js';
 import { ClosedError, fromNative } from '../errors.js';
 import {
   joinNative,
@@ -27,6 +27,7 @@ import { Listeners } from './listeners.js';
 import { noticeOf } from './notices.js';
 import { askHere, readAnswer, target } from './asking.js';
 import { closed, Requests, type Reader, type Request, type ResultTarget, type Waiting } from './requests.js';
+import { readResult } from './results.js';
 import { rowsOf, statusName } from './rows.js';
 import { reportTo, Scalers } from './scaling.js';
 import type { WorkerSettings } from '../threads/pool.js';
@@ -40,6 +41,7 @@ export interface CoreSettings {
   readonly schedules: string;
   readonly shards: number;
   readonly flush: NativeOptions['flush'];
+  readonly payloads: Payloads;
   readonly payloadBytesMax: number;
   readonly journalRecordsMax: number;
   readonly journalBytesMax: number;
@@ -128,7 +130,8 @@ export class EngineCore implements PumpOwner {
       definitions: settings.tasks.definitions,
       mocks: this.taskMocks,
       nowMs: () => this.nowMs(),
-      encode: (value, what) => this.encode(value, what),
+      payloads: settings.payloads,
+      record: (value, what, place) => this.record(value, what, place),
       queueRetry: (queue) => settings.tasks.queues.get(queue)?.retry,
       wakeLater: () => this.pump.wakeLater(),
       taskInfo: (number) => this.native.taskInfo(number),
@@ -143,6 +146,7 @@ export class EngineCore implements PumpOwner {
         tasks: settings.tasks,
         logger: settings.logger,
         isDev: settings.isDev,
+        payloads: settings.payloads,
         payloadBytesMax: settings.payloadBytesMax,
         nowMs: () => this.nowMs(),
         random: settings.random,
@@ -220,16 +224,22 @@ export class EngineCore implements PumpOwner {
     return request;
   }
 
-  /** Text that records a value. @throws TypeError naming the path; RangeError naming the size and its limit */
+  /** Reads what {@link record} made. */
+  get payloads(): Payloads {
+    return this.settings.payloads;
+  }
+
+  /** Reads how a run ended. */
+  readonly readResult: Reader<unknown> = (text, status, target) => readResult(this.payloads, text, status, target);
+
+  /** Text that records a value. @throws TypeError naming the path or the codec; RangeError naming the size and its limit */
+  record(value: unknown, what: string, place: PayloadPlace): string {
+    return this.pump.host.record(value, what, place);
+  }
+
+  /** Text of a value that is told and not recorded. @throws TypeError naming the path; RangeError naming the size */
   encode(value: unknown, what: string): string {
-    let text: string;
-    try {
-      text = encodeValue(value);
-    } catch (error) {
-      throw new TypeError(`${what} cannot be recorded: ${(error as Error).message}`, { cause: error });
-    }
-    this.pump.host.checkSize(text, what);
-    return text;
+    return this.pump.host.encode(value, what);
   }
 
   /** Listeners want to be told, or no more. */
@@ -407,7 +417,7 @@ export class EngineCore implements PumpOwner {
     const type = what === STUCK ? 'stuck' : statusName(Number(status));
     if (type === 'running' || type === 'queued') return false;
     const base = { type, kind: 'workflow', id, runId, definition, time: new Date(this.nowMs()) };
-    return this.listeners.emit(type, noticeOf(type, base, payload));
+    return this.listeners.emit(type, noticeOf(type, base, payload, this.payloads));
   }
 
   /** Says in one line what was found, and what is doubtful about the directory. */

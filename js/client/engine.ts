@@ -10,7 +10,6 @@ import { enqueueRun } from './enqueueing.js';
 import { WorkflowHandle } from './handle.js';
 import { metricsOf, metricsText } from './metrics.js';
 import { patienceOf, waitFor, type ResultOptions } from './patience.js';
-import { readResult } from './results.js';
 import type { RunFilter } from './filters.js';
 import { countRuns, listRuns, pageOfRuns, type ListOptions, type PageOptions, type RunPage } from './listing.js';
 import { ObjectControl, objectClient } from './objects.js';
@@ -66,8 +65,8 @@ export class Engine {
     try {
       const start = readStart(this.core, workflow, input, undefined, 'engine.execute');
       // The promise of the request itself: another one around it would be felt where thousands are executed at once.
-      if (!isThenable(start)) return requestResult(this.core, start, readResult).promise;
-      return start.then((read) => requestResult(this.core, read, readResult).promise);
+      if (!isThenable(start)) return requestResult(this.core, start, this.core.readResult).promise;
+      return start.then((read) => requestResult(this.core, read, this.core.readResult).promise);
     } catch (error) {
       return promised(() => {
         throw error;
@@ -84,7 +83,7 @@ export class Engine {
     const patience = patienceOf({ signal }, 'engine.execute');
     const read = readStart(this.core, workflow, input, startOptions, 'engine.execute');
     const start = isThenable(read) ? await read : read;
-    const result = requestResult(this.core, start, readResult);
+    const result = requestResult(this.core, start, this.core.readResult);
     return waitFor(this.core, result, patience, `the result of workflow ${start.id}`);
   }
 
@@ -187,7 +186,7 @@ export class Engine {
     for (let after = 0; ;) {
       const at = after;
       const page = this.core.request((token) => this.core.native.listTasks(token, packed, at, PAGE), rowsOf);
-      const rows = (await page.promise).map(readTaskRow);
+      const rows = (await page.promise).map((row) => readTaskRow(this.core.payloads, row));
       yield* rows;
       if (rows.length < PAGE) return;
       after = Number(rows.at(-1)!.id.slice(2));

@@ -9,9 +9,9 @@ import type { EngineCore } from './core.js';
 import { checkRetry, fork, reset, retry, type ForkOptions, type ResetOptions, type RetryOptions } from './branching.js';
 import { exportRun } from './exporting.js';
 import { patienceOf, waitFor, type ResultOptions } from './patience.js';
-import { readResult } from './results.js';
 import { requestUpdate, type UpdateOptions } from './updating.js';
-import { readHistoryRecord, readRow, rowsOf, type HistoryRecord, type RunRow } from './rows.js';
+import { HistoryReader, type HistoryRecord } from './history.js';
+import { readRow, rowsOf, type RunRow } from './rows.js';
 
 /** Records fetched at a time. */
 const HISTORY_PAGE = 200;
@@ -37,7 +37,7 @@ export class WorkflowHandle {
     const target = { id: this.id, runId: this.runId ?? '' };
     const request = this.#core.request(
       (token) => this.#core.native.result(token, target.id, target.runId),
-      readResult,
+      this.#core.readResult,
       target,
     );
     return waitFor(this.#core, request, patience, `the result of workflow ${this.id}`);
@@ -48,7 +48,8 @@ export class WorkflowHandle {
     const name = signalName(signal);
     knownOptions(options, ['dedupeId', 'actor'], 'handle.signal');
     const checked = await checkSignalValue(signal, value);
-    const text = this.#core.encode(checked, `the value of signal '${name}'`);
+    const place = { kind: 'signal', id: this.id, name } as const;
+    const text = this.#core.record(checked, `the value of signal '${name}'`, place);
     const dedupeId = oneLine(options?.dedupeId, 'dedupeId');
     const actor = oneLine(options?.actor, 'actor');
     await this.#ask((token, id, runId) => this.#core.native.signal(token, id, runId, name, text, dedupeId, actor));
@@ -139,13 +140,14 @@ export class WorkflowHandle {
   /** The records of the run, in order, up to the last durable one. */
   async *history(): AsyncIterableIterator<HistoryRecord> {
     const { id, runId } = this.#target();
+    const reader = new HistoryReader(this.id, this.#core.payloads);
     for (let from = 0; ; from += HISTORY_PAGE) {
       const page = this.#core.request(
         (token) => this.#core.native.history(token, id, runId, from, HISTORY_PAGE),
         rowsOf,
       );
       const rows = await page.promise;
-      for (const row of rows) yield readHistoryRecord(row);
+      yield* reader.readAll(rows);
       if (rows.length < HISTORY_PAGE) return;
     }
   }

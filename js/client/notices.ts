@@ -1,16 +1,17 @@
 /**
  * What listeners get about a run that ended or got stuck.
  */
-import { decode, decodeFailure } from '../codec.js';
-import { DeterminismError } from '../errors.js';
+import { decodeFailure } from '../codec.js';
+import type { Payloads } from '../codec/payloads.js';
+import { CodecError, DeterminismError } from '../errors.js';
 import type { EventName } from './listeners.js';
 import { readStuck } from './rows.js';
 
 /** The event, with what its kind adds. */
-export function noticeOf(name: EventName, base: object, payload: string): object {
+export function noticeOf(name: EventName, base: { readonly id: string }, payload: string, payloads: Payloads): object {
   switch (name) {
     case 'completed':
-      return { ...base, result: decode(payload) };
+      return { ...base, ...resultOf(base.id, payload, payloads) };
     case 'failed':
       return { ...base, error: decodeFailure(payload) };
     case 'cancelled':
@@ -35,5 +36,15 @@ export function noticeOf(name: EventName, base: object, payload: string): object
     case 'workerReplaced':
     case 'workerBlocked':
       return base;
+  }
+}
+
+/** A result that cannot be read is no end of another kind: why is told beside it. */
+function resultOf(id: string, payload: string, payloads: Payloads): object {
+  try {
+    return { result: payloads.read(payload, { kind: 'result', id, name: '' }) };
+  } catch (error) {
+    if (!CodecError.is(error)) throw error;
+    return { result: undefined, unreadable: error };
   }
 }

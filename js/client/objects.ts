@@ -2,11 +2,11 @@
  * Objects, seen from outside: calls of their handlers, and their state.
  */
 import { decode } from '../codec.js';
-import { fromNative, RunNotFoundError, UnknownDefinitionError } from '../errors.js';
+import { fromNative, FuseeError, RunNotFoundError, UnknownDefinitionError } from '../errors.js';
 import { randomId } from '../ids.js';
 import { checkPatch } from '../json-patch.js';
 import { asObject, handlerOf, methodsOf, objectRunId, type ObjectDefinition } from '../object-definition.js';
-import { readState, type RecordedState } from '../object-state.js';
+import { openState, readState, type RecordedState } from '../object-state.js';
 import { checkText, knownOptions, oneLine, shown } from '../options.js';
 import type { RunLogger } from '../workflow/logger.js';
 import { callShared, sharedContext } from '../workflow/objects.js';
@@ -157,10 +157,12 @@ function call(
   actor: string,
   patience: Patience,
 ): Promise<unknown> {
-  const text = input === undefined ? '' : core.encode(input, `the input of '${name}' of object '${definition.name}'`);
+  const what = `the input of '${name}' of object '${definition.name}'`;
+  const text = input === undefined ? '' : core.record(input, what, { kind: 'call', id: runId, name });
   const send = (token: number): void =>
     core.native.callObject(token, runId, definition.name, name, callId, text, actor);
-  const request = core.request(send, readAnswer);
+  const place = { kind: 'callAnswer', id: runId, name: '' } as const;
+  const request = core.request(send, (answer, status) => readAnswer(core, place, answer, status));
   request.again = send;
   return waitFor(core, request, patience, `the answer of '${name}' of object '${definition.name}'`);
 }
@@ -170,12 +172,16 @@ async function read(core: EngineCore, target: Target, patience: Patience): Promi
 }
 
 async function readIfAny(core: EngineCore, target: Target, patience: Patience): Promise<RecordedState | undefined> {
-  const request = core.request((token) => core.native.readObject(token, target.runId), readState);
+  const { runId: id, definition } = target;
+  const request = core.request(
+    (token) => core.native.readObject(token, id),
+    (text) => openState(readState(text), (state) => core.payloads.open(state, { kind: 'state', id, name: '' })),
+  );
   try {
-    return await waitFor(core, request, patience, `the state of object '${target.definition.name}'`);
+    return await waitFor(core, request, patience, `the state of object '${definition.name}'`);
   } catch (error) {
     if (RunNotFoundError.is(error)) return undefined;
-    throw fromNative(error, target.runId);
+    throw FuseeError.is(error) ? error : fromNative(error, target.runId);
   }
 }
 

@@ -2,7 +2,7 @@
  * The options of `open`, read and checked.
  */
 import * as path from 'node:path';
-import { encode } from '../codec.js';
+import { readCodecs } from '../codec/chain.js';
 import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
 import { isObject, type ObjectDefinition } from '../object-definition.js';
 import { primitives } from '../native.js';
@@ -23,6 +23,7 @@ export interface OpenOptions extends GivenTasks {
   readonly objects?: readonly unknown[];
   readonly shards?: number;
   readonly flush?: CoreSettings['flush'];
+  readonly codec?: unknown;
   readonly payloadBytesMax?: number;
   readonly journalRecordsMax?: number;
   readonly journalBytesMax?: number;
@@ -42,6 +43,7 @@ const OPTIONS = [
   'schedules',
   'shards',
   'flush',
+  'codec',
   'payloadBytesMax',
   'journalRecordsMax',
   'journalBytesMax',
@@ -76,13 +78,17 @@ export function readOptions(
   const definitions = readDefinitions(options.workflows ?? [], options.objects ?? []);
   // Those of workers are not known yet.
   const hasWorkflow = (name: string): boolean => options.workers !== undefined || isStartable(definitions, name);
+  const payloads = readCodecs(options.codec);
   return {
     dir: dir === MEMORY ? null : path.resolve(dir),
     definitions,
     tasks,
-    schedules: packDeclared(options.schedules, { tasks, hasWorkflow }, encoded),
+    schedules: packDeclared(options.schedules, { tasks, hasWorkflow }, (value, what, place) =>
+      payloads.record(value, what, place),
+    ),
     shards: wholeNumber(options.shards, 'shards', 0),
     flush,
+    payloads,
     payloadBytesMax: wholeNumber(options.payloadBytesMax, 'payloadBytesMax', PAYLOAD_BYTES_MAX),
     journalRecordsMax: wholeNumber(options.journalRecordsMax, 'journalRecordsMax', 0),
     journalBytesMax: wholeNumber(options.journalBytesMax, 'journalBytesMax', 0),
@@ -93,14 +99,6 @@ export function readOptions(
     random,
     group: readWorkers(options),
   };
-}
-
-function encoded(value: unknown, what: string): string {
-  try {
-    return encode(value);
-  } catch (error) {
-    throw new TypeError(`${what} cannot be recorded: ${(error as Error).message}`, { cause: error });
-  }
 }
 
 function readWorkers({ workers, workflows, objects }: OpenOptions): CoreSettings['group'] {

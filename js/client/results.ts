@@ -1,15 +1,16 @@
 /**
  * Ends of runs as callers see them.
  */
-import { decode, decodeFailure } from '../codec.js';
+import { decodeFailure } from '../codec.js';
+import type { Payloads } from '../codec/payloads.js';
 import { CancelledError, TerminatedError, TimeoutError, WorkflowFailedError } from '../errors.js';
 import { CANCELLED, COMPLETED, EXPIRED, MISSED, SHED, SKIPPED, TERMINATED, TIMED_OUT } from '../workflow/host.js';
 import type { ResultTarget } from './requests.js';
 import { statusName } from './rows.js';
 
 /** What a run resolved with. @throws what stands for another end */
-export function readResult(text: string, status: number, target: ResultTarget): unknown {
-  if (status === COMPLETED) return decode(text);
+export function readResult(payloads: Payloads, text: string, status: number, target: ResultTarget): unknown {
+  if (status === COMPLETED) return payloads.read(text, { kind: 'result', id: target.id, name: '' });
   throw errorOfEnd(target, status, text);
 }
 

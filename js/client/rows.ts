@@ -2,7 +2,6 @@
  * Rows as the engine writes them, made into objects.
  */
 import { readAttributes, type AttributeValue } from '../attributes.js';
-import { decode, decodeFailure } from '../codec.js';
 import { readTaskReason } from '../scheduler/rows.js';
 import type { StuckOperation, StuckReport } from '../errors.js';
 
@@ -42,17 +41,6 @@ export interface RunRow {
   readonly endedAt: Date | undefined;
   readonly parent: { readonly id: string; readonly runId: string } | undefined;
   readonly attributes: { readonly [name: string]: AttributeValue };
-}
-
-/** One record of a run. */
-export interface HistoryRecord {
-  readonly lsn: string;
-  readonly time: Date | undefined;
-  readonly kind: string;
-  readonly seq: number | undefined;
-  readonly name: string | undefined;
-  readonly attempt: number | undefined;
-  readonly value: unknown;
 }
 
 /** Why a run is not running. */
@@ -108,20 +96,6 @@ export function readRow(text: string): RunRow {
   };
 }
 
-export function readHistoryRecord(text: string): HistoryRecord {
-  const field = text.split('\u001f');
-  const kind = field[2]!;
-  return {
-    lsn: field[0]!,
-    time: dateOf(field[1]),
-    kind,
-    seq: numberOf(field[3]),
-    name: field[4] === '' ? undefined : field[4],
-    attempt: numberOf(field[5]),
-    value: valueOf(field[6] ?? ''),
-  };
-}
-
 export function readExplanation(text: string): Explanation {
   const field = text.split('\u001f');
   const reason = field[0]!;
@@ -163,21 +137,4 @@ function operationOf(kind: string | undefined, name: string | undefined): StuckO
 
 function dateOf(text: string | undefined): Date | undefined {
   return text === undefined || text === '' ? undefined : new Date(Number(text));
-}
-
-function numberOf(text: string | undefined): number | undefined {
-  return text === undefined || text === '' ? undefined : Number(text);
-}
-
-/** A history is for people: what is neither a value nor a failure is shown as the text that it is. */
-function valueOf(text: string): unknown {
-  if (text === '') return undefined;
-  for (const read of [decode, decodeFailure]) {
-    try {
-      return read(text);
-    } catch {
-      // Not of this kind.
-    }
-  }
-  return text;
 }

@@ -38,7 +38,7 @@ export class ScheduleControl {
     core.check();
     const { tasks, definitions } = core.settings;
     const settings = { tasks, hasWorkflow: (type: string) => isStartable(definitions, type) };
-    const read = packSchedule(name, spec, settings, (value, what) => core.encode(value, what));
+    const read = packSchedule(name, spec, settings, (value, what, place) => core.record(value, what, place));
     const packed = typeof read === 'string' ? read : await read;
     await this.#ask(name, (native, token) => native.setSchedule(token, name, packed));
   }

@@ -72,7 +72,7 @@ export function readStart(
   };
   const what = `the input of workflow '${type}'`;
   const withInput = (value: unknown): Start => {
-    start.input = core.encode(value, what);
+    start.input = core.record(value, what, { kind: 'input', id: start.id, name: '', isCompared: true });
     return start;
   };
   const checked: unknown = checkInput(definition, input);

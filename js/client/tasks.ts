@@ -42,13 +42,19 @@ export class TaskHandle {
     const patience = patienceOf(options, 'handle.result');
     const { native } = this.#core;
     const target = { id: this.id, runId: '', isTask: true };
-    const request = this.#core.request((token) => native.taskResult(token, this.id), readTaskResult, target);
+    const request = this.#core.request(
+      (token) => native.taskResult(token, this.id),
+      (text, code) => readTaskResult(this.#core.payloads, text, code),
+      target,
+    );
     return waitFor(this.#core, request, patience, `the result of task ${this.id}`);
   }
 
   /** What is known about the task. */
   async describe(): Promise<TaskRow> {
-    return this.#core.request((token) => this.#core.native.describeTask(token, this.id), readTaskRow).promise;
+    const { native, payloads } = this.#core;
+    const read = (text: string): TaskRow => readTaskRow(payloads, text);
+    return this.#core.request((token) => native.describeTask(token, this.id), read).promise;
   }
 
   /** Ends the task at once; a running attempt is aborted. No-op after its end. */
@@ -182,8 +188,9 @@ function packed(
   options: EnqueueOptions | undefined,
 ): string | Promise<string> {
   const what = `the input of task '${definition.name}'`;
+  const place = { kind: 'task', id: '', name: definition.name } as const;
   const pack = (value: unknown): string =>
-    packSubmission(definition, value, core.encode(value, what), options, core.settings.tasks, core.nowMs());
+    packSubmission(definition, value, core.record(value, what, place), options, core.settings.tasks, core.nowMs());
   const checked = checkSchema(definition.options.input, input, what);
   return isThenable(checked) ? Promise.resolve(checked).then(pack) : pack(checked);
 }

@@ -1,7 +1,8 @@
 /**
  * Updates as callers ask for them, and starts that bring a message with them.
  */
-import { decode, decodeFailure } from '../codec.js';
+import { decodeFailure } from '../codec.js';
+import type { PayloadPlace } from '../codec/payloads.js';
 import { checkSignalValue, checkUpdateInput, signalName, updateName } from '../definitions.js';
 import { fromNative } from '../errors.js';
 import { randomId } from '../ids.js';
@@ -36,9 +37,11 @@ export async function requestUpdate(
   const patience = patienceOf({ timeout: options?.timeout, signal: options?.signal }, 'handle.update');
   const updateId = readUpdateId(options?.id, 'the option id of handle.update');
   const actor = oneLine(options?.actor, 'actor');
-  const text = core.encode(await checkUpdateInput(update, input), `the argument of update '${name}'`);
+  const checked = await checkUpdateInput(update, input);
+  const text = core.record(checked, `the argument of update '${name}'`, { kind: 'update', id, name });
   const send = (token: number): void => core.native.update(token, id, runId, name, updateId, text, actor);
-  const request = core.request(send, readAnswer);
+  const place = { kind: 'updateAnswer', id, name: '' } as const;
+  const request = core.request(send, (answer, status) => readAnswer(core, place, answer, status));
   request.again = send;
   return waitFor(core, request, patience, `the answer to update '${name}'`);
 }
@@ -68,7 +71,8 @@ export async function requestSignalWithStart(
   const { signal, value, dedupeId, input, ...options } = given;
   const name = signalName(signal);
   const start = await readJoined(core, workflow, input, options, 'engine.signalWithStart');
-  const text = core.encode(await checkSignalValue(signal, value), `the value of signal '${name}'`);
+  const place = { kind: 'signal', id: start.id, name } as const;
+  const text = core.record(await checkSignalValue(signal, value), `the value of signal '${name}'`, place);
   const dedupe = oneLine(dedupeId, 'dedupeId');
   const send = (token: number): void => sendWith(core, token, start, WITH_SIGNAL, name, text, dedupe, 0);
   return { start, runId: await core.request(send, runIdOf).promise };
@@ -83,10 +87,12 @@ export async function requestUpdateWithStart(
   const { update, value, updateId, input, ...options } = given;
   const name = updateName(update);
   const start = await readJoined(core, workflow, input, options, 'engine.updateWithStart');
-  const text = core.encode(await checkUpdateInput(update, value), `the argument of update '${name}'`);
+  const checked = await checkUpdateInput(update, value);
+  const text = core.record(checked, `the argument of update '${name}'`, { kind: 'update', id: start.id, name });
   const id = readUpdateId(updateId, 'updateId');
   core.check();
-  const answer: Request<unknown> = core.requests.prepare(readAnswer);
+  const place = { kind: 'updateAnswer', id: start.id, name: '' } as const;
+  const answer: Request<unknown> = core.requests.prepare((given, status) => readAnswer(core, place, given, status));
   answer.again = (token) => core.native.update(token, start.id, '', name, id, text, start.actor);
   // It may be refused before anybody has it in hand.
   answer.promise.catch(() => undefined);
@@ -151,7 +157,7 @@ function readUpdateId(id: unknown, what: string): string {
 }
 
 /** What a handler returned. @throws what it threw, or why the update was not taken */
-export function readAnswer(text: string, status: number): unknown {
-  if (status === COMPLETED) return decode(text);
+export function readAnswer(core: EngineCore, place: PayloadPlace, text: string, status: number): unknown {
+  if (status === COMPLETED) return core.payloads.read(text, place);
   throw decodeFailure(text);
 }

@@ -1,6 +1,7 @@
 /**
  * The engine of a worker of a group: it runs the code of some shards, and its calls reach the runs of all.
  */
+import type { Payloads } from '../codec/payloads.js';
 import { primitives } from '../native.js';
 import { packMember } from '../scheduler/packing.js';
 import { runsElsewhere, task, type TaskDefinition } from '../scheduler/definition.js';
@@ -16,6 +17,7 @@ export class WorkerEngine extends Engine {
     join: JoinSettings,
     definitions: ReadonlyMap<string, WorkflowCode>,
     tasks: ReadonlyMap<string, TaskDefinition>,
+    payloads: Payloads,
     logger: Logger,
     onCaughtUp: (stuck: number, unregistered: readonly string[]) => void,
   ) {
@@ -25,6 +27,7 @@ export class WorkerEngine extends Engine {
       definitions,
       shards: 0,
       flush: 'auto',
+      payloads,
       payloadBytesMax,
       journalRecordsMax: 0,
       journalBytesMax: 0,

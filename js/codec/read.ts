@@ -95,6 +95,8 @@ class Reader {
         return this.value(second, (value) => this.known.set(first as number, value));
       case '#':
         return this.known.get(first as number);
+      case 'x':
+        throw new TypeError(`it was written by the codec ${JSON.stringify(first)}, and is read without`);
       default:
         throw new TypeError(`a value of the unknown kind ${JSON.stringify(kind)}; was it written by a newer version?`);
     }

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import * as path from 'node:path';
 import { bytesOf } from '../client/exporting.js';
 import { readRow, rowsOf, type RunRow } from '../client/rows.js';
-import { DeterminismError, fromNative, JournalFileError, UnknownDefinitionError } from '../errors.js';
+import { CodecError, DeterminismError, fromNative, JournalFileError, UnknownDefinitionError } from '../errors.js';
 import { lookNative } from '../native.js';
 import { knownOptions } from '../options.js';
 import { Replayer, type Code, type Difference } from './replayer.js';
@@ -17,6 +17,7 @@ export interface CheckOptions {
   readonly objects?: readonly unknown[];
   readonly tasks?: readonly unknown[];
   readonly dir?: string;
+  readonly codec?: unknown;
   readonly ended?: boolean;
   readonly journals?: Iterable<GivenJournal> | AsyncIterable<GivenJournal>;
 }
@@ -26,7 +27,7 @@ export type GivenJournal = Uint8Array | string | { readonly bytes: Uint8Array; r
 
 /** A run that does not fit, or that says nothing. */
 export interface CheckFailure {
-  /** `undefinedType`: its type has no code here. `unreadable`: its bytes are no exported run. */
+  /** `undefinedType`: its type has no code here. `unreadable`: its bytes are no exported run, or need another codec. */
   readonly kind: 'differs' | 'undefinedType' | 'unreadable';
   /** `undefined`: the bytes do not say. */
   readonly id: string | undefined;
@@ -45,18 +46,18 @@ export interface CheckReport {
   readonly failures: readonly CheckFailure[];
 }
 
-const OPTIONS = ['workflows', 'objects', 'tasks', 'dir', 'ended', 'journals'];
+const OPTIONS = ['workflows', 'objects', 'tasks', 'codec', 'dir', 'ended', 'journals'];
 
 /** Replays many runs. Does not throw for one. */
 export async function check(options: CheckOptions): Promise<CheckReport> {
   knownOptions(options, OPTIONS, 'check');
-  const { workflows = [], objects, tasks, dir, ended = false, journals } = options ?? {};
+  const { workflows = [], objects, tasks, codec, dir, ended = false, journals } = options ?? {};
   if (dir === undefined && journals === undefined) {
     throw new TypeError('check needs runs: the option dir, or the option journals');
   }
   if (dir !== undefined && (typeof dir !== 'string' || dir === '')) throw new TypeError('dir must be a directory');
   if (typeof ended !== 'boolean') throw new TypeError('the option ended of check must be true or false');
-  const checker = new Checker({ workflows, objects, tasks });
+  const checker = new Checker({ workflows, objects, tasks, codec });
   try {
     if (dir !== undefined) await checker.directory(dir, ended);
     for await (const given of journals ?? []) await checker.journal(given);
@@ -136,7 +137,7 @@ const NOTHING_KNOWN = { id: undefined, runId: undefined, type: undefined };
 /** What an error says of the run that was to be replayed; `undefined`: nothing. */
 function kindOf(error: unknown): CheckFailure['kind'] | undefined {
   if (UnknownDefinitionError.is(error)) return 'undefinedType';
-  return JournalFileError.is(error) ? 'unreadable' : undefined;
+  return JournalFileError.is(error) || CodecError.is(error) ? 'unreadable' : undefined;
 }
 
 function looked<T>(fn: () => T): T {

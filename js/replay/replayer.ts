@@ -8,8 +8,8 @@ import { readCut } from '../client/exporting.js';
 import { readOptions } from '../client/options.js';
 import { errorOfEnd } from '../client/results.js';
 import { readStuck, statusName } from '../client/rows.js';
-import { decode, decodeFailure } from '../codec.js';
-import { fromNative, JournalFileError, JournalLimitError, type StuckReport } from '../errors.js';
+import { decodeFailure } from '../codec.js';
+import { CodecError, fromNative, JournalFileError, JournalLimitError, type StuckReport } from '../errors.js';
 import { Continuation } from '../workflow/continuing.js';
 import { CANCELLED, COMPLETED, CONTINUED_AS_NEW, FAILED } from '../workflow/host.js';
 import type { Run } from '../workflow/run.js';
@@ -24,6 +24,7 @@ export interface Code {
   readonly workflows: readonly unknown[];
   readonly objects?: readonly unknown[] | undefined;
   readonly tasks?: readonly unknown[] | undefined;
+  readonly codec?: unknown;
 }
 
 /** An exported run. */
@@ -72,8 +73,8 @@ interface Standing {
 export class Replayer {
   private readonly core: EngineCore;
 
-  constructor({ workflows, objects = [], tasks = [] }: Code, verb: string) {
-    const options = { workflows, objects, tasks, shards: 1, dev: true, logger: SILENT };
+  constructor({ workflows, objects = [], tasks = [], codec }: Code, verb: string) {
+    const options = { workflows, objects, tasks, codec, shards: 1, dev: true, logger: SILENT };
     this.core = new EngineCore({ ...readOptions(':memory:', options, verb, () => 0), virtualNowMs: 0 });
   }
 
@@ -95,11 +96,14 @@ export class Replayer {
     const run = pump.replay(`${slot}${FIELD}${start}`);
     try {
       await this.atRest();
+      const unread = pump.host.whyUnread(run);
+      if (unread !== undefined) throw unread;
       const recorded = { status: Number(status), payload };
       const identity = { id: run.id, runId, type: run.code.name, version: run.version, records: Number(records) };
       const difference = this.differenceOf(run, recorded);
       return { ...identity, difference, ...this.endOf(run, recorded, runId) };
     } catch (error) {
+      if (CodecError.is(error)) throw error;
       // Checksums hold, and what is recorded is no value all the same: somebody made it so.
       throw unreadable(source, bytes.length, `how the run ended is no value: ${(error as Error).message}`);
     } finally {
@@ -135,7 +139,7 @@ export class Replayer {
     }
     if (!isOfItsCode(recorded)) return undefined;
     const own = this.ownEnd(run);
-    const [then, now] = [shownEnd(recorded), own === undefined ? 'does not end' : shownEnd(own)];
+    const [then, now] = [shownEnd(run, recorded), own === undefined ? 'does not end' : shownEnd(run, own)];
     if (then === now) return undefined;
     return {
       message: `at its end: recorded that it ${then}, but the code ${now}`,
@@ -160,7 +164,7 @@ export class Replayer {
     if (status === OPEN) return { status: 'open', result: undefined, error: undefined };
     const name = statusName(status);
     if (status === CONTINUED_AS_NEW) return { status: name, result: undefined, error: undefined };
-    if (status === COMPLETED) return { status: name, result: decode(payload), error: undefined };
+    if (status === COMPLETED) return { status: name, result: run.read('result', '', payload), error: undefined };
     return { status: name, result: undefined, error: errorOfEnd({ id: run.id, runId }, status, payload) };
   }
 }
@@ -197,9 +201,9 @@ function isOfItsCode({ status, payload }: Standing): boolean {
 }
 
 /** An end in words. Stacks of errors are no part of it: another life has another one. */
-function shownEnd({ status, payload }: Standing): string {
+function shownEnd(run: Run, { status, payload }: Standing): string {
   if (status === CONTINUED_AS_NEW) return 'went on as a new run';
-  if (status === COMPLETED) return `completed with ${payload}`;
+  if (status === COMPLETED) return `completed with ${run.open('result', '', payload)}`;
   const error = decodeFailure(payload);
   const said = error instanceof Error ? `${error.name}: ${error.message}` : payload;
   return `${status === CANCELLED ? 'was cancelled' : 'failed'} with ${said}`;

@@ -3,14 +3,16 @@
  *
  * It does not know turns: whoever has them calls {@link TaskBodies.record} between two of them.
  */
-import { decode, encodeFailure } from '../codec.js';
-import { CancelledError, ClosedError, NonRetryableError, TimeoutError } from '../errors.js';
+import { encodeFailure } from '../codec.js';
+import type { Payloads } from '../codec/payloads.js';
+import { CancelledError, ClosedError, CodecError, NonRetryableError, TimeoutError } from '../errors.js';
 import { afterFailure, FINAL } from '../worker/retry.js';
 import { inRoot } from '../worker/contexts.js';
 import { TaskContext, Postponed, type TaskContextOwner } from './context.js';
 import { TASK_RETRY, type TaskDefinition } from './definition.js';
 import type { RetryPolicy } from '../workflow/step-options.js';
 import { FIELD, ROW } from './packing.js';
+import { TASK_RESULT } from './rows.js';
 
 /** What bodies of tasks need of the engine. */
 export interface TaskBodyVerbs {
@@ -21,12 +23,14 @@ export interface TaskBodyVerbs {
 export interface TaskBodyOwner extends TaskContextOwner {
   readonly definitions: ReadonlyMap<string, TaskDefinition>;
   readonly mocks: ReadonlyMap<string, (input: unknown) => unknown>;
-  encode(value: unknown, what: string): string;
   /** What the queue of that name says of retries. */
   queueRetry(queue: string): RetryPolicy | undefined;
   /** Outcomes wait to be recorded. */
   wakeLater(): void;
 }
+
+/** A task whose payloads cannot be read is looked at again after this. */
+const UNREADABLE_WAIT_MS = 60_000;
 
 const REASONS = ['it took longer than its timeout', 'it gave no heartbeat for too long', 'it was cancelled'];
 
@@ -74,7 +78,7 @@ export class TaskBodies {
     this.attempts.set(lease, context);
     let returned: unknown;
     try {
-      returned = inRoot(callBody, this.owner.mocks.get(type), definition, context, payload);
+      returned = inRoot(callBody, this.owner, definition, context, payload);
     } catch (error) {
       this.failed(lease, context, error);
       return true;
@@ -129,7 +133,7 @@ export class TaskBodies {
     if (this.attempts.get(lease) !== context) return;
     let payload: string;
     try {
-      payload = this.owner.encode(value, `the result of task '${context.definition.name}'`);
+      payload = this.owner.record(value, `the result of task '${context.definition.name}'`, TASK_RESULT);
     } catch (error) {
       // Its effect is done: another attempt would only do it again.
       this.end(lease, 'p', '', encodeFailure(new NonRetryableError((error as Error).message, { cause: error })));
@@ -142,6 +146,16 @@ export class TaskBodies {
     if (this.attempts.get(lease) !== context) return;
     if (error instanceof Postponed) {
       this.end(lease, 'w', error.untilMs, '');
+      return;
+    }
+    if (CodecError.is(error)) {
+      // It is not the task that is wrong: it costs no attempt, and goes on where the key is.
+      this.end(lease, 'w', this.owner.nowMs() + UNREADABLE_WAIT_MS, '');
+      const { id, type } = context.info;
+      this.owner.log('warn', `fusee: task '${type}' ${id} waits for a codec that can read: ${error.message}`, {
+        id,
+        error,
+      });
       return;
     }
     const policy = context.definition.policy.retry ?? this.owner.queueRetry(context.queue) ?? TASK_RETRY;
@@ -171,11 +185,13 @@ export class TaskBodies {
 }
 
 function callBody(
-  mock: ((input: unknown) => unknown) | undefined,
+  { mocks, payloads }: { readonly mocks: TaskBodyOwner['mocks']; readonly payloads: Payloads },
   definition: TaskDefinition,
   context: TaskContext,
   payload: string,
 ): unknown {
-  const input: unknown = decode(payload);
+  const { name } = definition;
+  const input: unknown = payloads.read(payload, { kind: 'task', id: '', name });
+  const mock = mocks.get(name);
   return mock === undefined ? definition.handler(context as never, input as never) : mock(input);
 }

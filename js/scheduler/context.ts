@@ -1,15 +1,18 @@
 /**
  * What the function of a task gets about its attempt.
  */
+import type { PayloadPlace, Payloads } from '../codec/payloads.js';
+import { CodecError } from '../errors.js';
 import type { RunLogger } from '../workflow/logger.js';
 import type { TaskDefinition } from './definition.js';
-import { readParents, readTaskRow, type ParentResult } from './rows.js';
+import { readParents, readTaskRow, type ParentResult, type TaskRow } from './rows.js';
 import { fromNow } from './settings.js';
 
 /** What a context needs of its surroundings. */
 export interface TaskContextOwner {
   readonly nowMs: () => number;
-  encode(value: unknown, what: string): string;
+  readonly payloads: Payloads;
+  record(value: unknown, what: string, place: PayloadPlace): string;
   taskInfo(number: string): string;
   taskParents(number: string): string;
   taskKey(number: string): string;
@@ -59,7 +62,7 @@ export class TaskContext {
 
   /** The queue that the task is in. @internal */
   get queue(): string {
-    return readTaskRow(this.#owner.taskInfo(this.#number)).queue;
+    return this.#row().queue;
   }
 
   /** The same for all attempts, over crashes. */
@@ -84,29 +87,31 @@ export class TaskContext {
       type: this.#definition.name,
       attempt: this.attempt,
       get tags() {
-        return readTaskRow(owner.taskInfo(number)).tags;
+        return readTaskRow(owner.payloads, owner.taskInfo(number)).tags;
       },
     };
   }
 
   /** What the last heartbeat of an earlier attempt said. */
   get lastHeartbeat(): unknown {
-    return readTaskRow(this.#owner.taskInfo(this.#number)).progress;
+    const { progress } = this.#row();
+    if (CodecError.is(progress)) throw progress;
+    return progress;
   }
 
   /** The tasks in `after`, with what they ended with. */
   get parents(): readonly ParentResult[] {
-    return readParents(this.#owner.taskParents(this.#number));
+    return readParents(this.#owner.payloads, this.#owner.taskParents(this.#number));
   }
 
   /** Says that the attempt is alive. Never blocks. */
   heartbeat(details?: unknown): void {
-    this.#say('h', details === undefined ? '' : this.#owner.encode(details, 'the details of a heartbeat'));
+    this.#say('h', details === undefined ? '' : this.#record(details, 'the details of a heartbeat'));
   }
 
   /** Says how far the attempt is. */
   progress(value: unknown): void {
-    this.#say('g', this.#owner.encode(value, 'the progress of a task'));
+    this.#say('g', this.#record(value, 'the progress of a task'));
   }
 
   /** Ends this attempt and asks for another one later, without counting it. */
@@ -125,6 +130,14 @@ export class TaskContext {
       });
     };
     return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+  }
+
+  #row(): TaskRow {
+    return readTaskRow(this.#owner.payloads, this.#owner.taskInfo(this.#number));
+  }
+
+  #record(value: unknown, what: string): string {
+    return this.#owner.record(value, what, { kind: 'taskProgress', id: '', name: this.#definition.name });
   }
 
   /** @internal */

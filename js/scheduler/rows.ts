@@ -2,7 +2,8 @@
  * Rows about tasks and queues as the engine writes them, made into objects.
  */
 import { decode } from '../codec.js';
-import { CancelledError, TaskError } from '../errors.js';
+import type { PayloadPlace, Payloads } from '../codec/payloads.js';
+import { CancelledError, CodecError, TaskError } from '../errors.js';
 import { PRIORITIES } from './definition.js';
 import { ENTRY, FIELD, PART, ROW } from './packing.js';
 
@@ -10,6 +11,9 @@ import { ENTRY, FIELD, PART, ROW } from './packing.js';
 const ENDS = ['', 'completed', 'failed', 'dead', 'cancelled', 'skipped', 'missed', 'expired', 'shed'];
 const OPEN = ['blocked', 'scheduled', 'queued', 'running', 'retrying'];
 const ATTEMPT_ENDS = ['failed', 'timedOut', 'silent', 'lost', 'drained', 'postponed'];
+
+/** Where results of tasks belong: who reads one may know neither its id nor its type. */
+export const TASK_RESULT: PayloadPlace = { kind: 'taskResult', id: '', name: '' };
 
 /** One attempt that others followed. */
 export interface AttemptRecord {
@@ -62,7 +66,7 @@ export function taskStatusCode(name: unknown): number | undefined {
   return open < 0 ? undefined : 16 + open;
 }
 
-export function readTaskRow(text: string): TaskRow {
+export function readTaskRow(payloads: Payloads, text: string): TaskRow {
   const field = text.split(FIELD);
   const tags = listOf(field[11]).map((tag) => tag.split(PART) as [string, string]);
   return {
@@ -79,16 +83,16 @@ export function readTaskRow(text: string): TaskRow {
     key: field[9] === '' ? undefined : field[9],
     tenant: field[10] === '' ? undefined : field[10],
     tags: Object.fromEntries(tags),
-    progress: valueOf(field[12]),
+    progress: readShown(payloads, field[12], { kind: 'taskProgress', id: '', name: field[1]! }),
     history: readHistory(field[13]),
     error: valueOf(field[14]),
   };
 }
 
 /** What a task returned. @throws TaskError, CancelledError for another end */
-export function readTaskResult(text: string, code: number): unknown {
+export function readTaskResult(payloads: Payloads, text: string, code: number): unknown {
   const [id, attempts, payload, history] = text.split(FIELD) as [string, string, string, string];
-  if (code === 1) return decode(payload);
+  if (code === 1) return payloads.read(payload, TASK_RESULT);
   const status = taskStatus(code);
   if (status === 'cancelled') {
     const reason = payload === '' ? undefined : payload;
@@ -107,12 +111,14 @@ export function readTaskResult(text: string, code: number): unknown {
   });
 }
 
-export function readParents(text: string): readonly ParentResult[] {
+export function readParents(payloads: Payloads, text: string): readonly ParentResult[] {
   return (text === '' ? [] : text.split(ROW)).map((row) => {
     const [id, type, code, payload] = row.split(FIELD) as [string, string, string, string];
     const status = taskStatus(Number(code));
     const base = { id, type, status };
-    return status === 'completed' ? { ...base, result: valueOf(payload) } : { ...base, error: valueOf(payload) };
+    return status === 'completed'
+      ? { ...base, result: resultOf(payloads, payload) }
+      : { ...base, error: valueOf(payload) };
   });
 }
 
@@ -161,6 +167,21 @@ function listOf(text: string | undefined): string[] {
 
 function dateOf(text: string | undefined): Date | undefined {
   return text === undefined || text === '' ? undefined : new Date(Number(text));
+}
+
+/** @throws CodecError */
+function resultOf(payloads: Payloads, text: string): unknown {
+  return text === '' ? undefined : payloads.read(text, TASK_RESULT);
+}
+
+/** For people: what cannot be read is shown as why. */
+function readShown(payloads: Payloads, text: string | undefined, place: PayloadPlace): unknown {
+  if (text === undefined || text === '') return undefined;
+  try {
+    return payloads.read(text, place);
+  } catch (error) {
+    return CodecError.is(error) ? error : new Error(text);
+  }
 }
 
 /** What the engine says by itself is a text that is no value: it stands for an error. */

@@ -3,6 +3,7 @@
  *
  * The other end is src/node/schedules.rs and src/engine/schedule_rows.rs.
  */
+import type { PayloadPlace } from '../codec/payloads.js';
 import { checkInput, isWorkflow, type WorkflowDefinition } from '../definitions.js';
 import { toMs, toTimeMs } from '../duration.js';
 import { checkText, knownOptions, shown } from '../options.js';
@@ -93,12 +94,12 @@ export function readTiming(given: unknown, what: string): Timing {
 export function packDeclared(
   given: unknown,
   settings: ScheduleSettings,
-  encode: (value: unknown, what: string) => string,
+  record: (value: unknown, what: string, place: PayloadPlace) => string,
 ): string {
   if (given === undefined) return '';
   if (typeof given !== 'object' || given === null) throw new TypeError('schedules must be an object, by name');
   const rows = Object.entries(given).map(([name, spec]) => {
-    const packed = packSchedule(name, spec, settings, encode);
+    const packed = packSchedule(name, spec, settings, record);
     if (typeof packed === 'string') return `${ROW}d${FIELD}${name}${FIELD}${packed}`;
     packed.catch(() => undefined);
     throw new TypeError(
@@ -109,14 +110,14 @@ export function packDeclared(
 }
 
 /**
- * Packs a schedule. `encode` gives the text that records its input.
+ * Packs a schedule. `record` gives the text that records its input.
  * @throws TypeError, RangeError
  */
 export function packSchedule(
   name: string,
   given: unknown,
   settings: ScheduleSettings,
-  encode: (value: unknown, what: string) => string,
+  record: (value: unknown, what: string, place: PayloadPlace) => string,
 ): string | Promise<string> {
   const what = `schedule '${name}'`;
   checkText(name, 'the name of a schedule');
@@ -130,7 +131,10 @@ export function packSchedule(
     ? packRun(definition, given, what, settings)
     : (value: unknown, payload: string) =>
         packSubmission(definition, value, payload, taskOptions(given, what, TASK_OPTIONS), settings.tasks, 0);
-  const pack = (value: unknown): string => head + FIELD + packTask(value, encode(value, inputName));
+  // The ids of the runs that it will start are not known.
+  const kind = isWorkflow(definition) ? 'input' : 'task';
+  const place = { kind, id: '', name: definition.name, isCompared: true } as const;
+  const pack = (value: unknown): string => head + FIELD + packTask(value, record(value, inputName, place));
   const checked = isWorkflow(definition)
     ? checkInput(definition, input)
     : checkSchema(definition.options.input, input, inputName);

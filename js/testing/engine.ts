@@ -28,6 +28,7 @@ const OPTIONS = [
   'queues',
   'limits',
   'schedules',
+  'codec',
   'payloadBytesMax',
   'journalRecordsMax',
   'journalBytesMax',

@@ -29,7 +29,9 @@ export async function replayEnds(core: EngineCore, engine: Rewindable, mocked: R
   let replayed = 0;
   for (const [index, row] of rowsOf(native.pastEnds()).entries()) {
     const [records, type, id, ...end] = row.split(FIELD) as [string, string, string, string];
-    const recorded = endOf(end.join(FIELD));
+    const place = { kind: 'result', id, name: '' } as const;
+    const open = (text: string): string => core.payloads.open(text, place);
+    const recorded = endOf(end.join(FIELD), open);
     if (mocked.has(type) || recorded.isLimit) continue;
     const code = core.settings.definitions.get(type);
     // An object goes on as a new run when its journal has grown, and does not end by itself.
@@ -37,7 +39,7 @@ export async function replayEnds(core: EngineCore, engine: Rewindable, mocked: R
     if (replayed === RUNS_MAX) break;
     replayed += 1;
     await engine.rewind(Number(records), engine.timeOf(Number(records)));
-    const { status, text, stuck } = endOf(native.standing(index));
+    const { status, text, stuck } = endOf(native.standing(index), open);
     if (status === recorded.status && text === recorded.text) continue;
     // Its parent, which goes on beside it, was quicker to end than the run itself.
     if (status === TERMINATED || status === TIMED_OUT) continue;
@@ -52,11 +54,14 @@ export async function replayEnds(core: EngineCore, engine: Rewindable, mocked: R
 }
 
 /** How a run stands. Stacks of errors are no part of how it ended: another life has another one. */
-function endOf(text: string): { status: number; text: string; stuck: string; isLimit: boolean } {
+function endOf(
+  text: string,
+  open: (text: string) => string,
+): { status: number; text: string; stuck: string; isLimit: boolean } {
   const border = text.indexOf(FIELD);
   const [status, payload] = [Number(text.slice(0, border)), text.slice(border + 1)];
   if (status === 0) return { status, text: '', stuck: payload, isLimit: false };
-  if (status === COMPLETED) return { status, text: payload, stuck: '', isLimit: false };
+  if (status === COMPLETED) return { status, text: open(payload), stuck: '', isLimit: false };
   if (status === TERMINATED || status === TIMED_OUT || status === CONTINUED_AS_NEW) {
     return { status, text: payload, stuck: '', isLimit: false };
   }

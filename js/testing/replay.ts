@@ -13,6 +13,7 @@ export interface ReplayOptions {
   readonly workflows?: readonly unknown[];
   readonly objects?: readonly unknown[];
   readonly tasks?: readonly unknown[];
+  readonly codec?: unknown;
   readonly source?: string;
 }
 
@@ -28,10 +29,11 @@ export async function replay(
   journal: Uint8Array,
   options: ReplayOptions = {},
 ): Promise<ReplayOutcome> {
-  knownOptions(options, ['toStep', 'workflows', 'objects', 'tasks', 'source'], 'replay');
+  knownOptions(options, ['toStep', 'workflows', 'objects', 'tasks', 'codec', 'source'], 'replay');
   asWorkflow(workflow);
   const workflows = [...new Set([workflow, ...(options.workflows ?? [])])];
-  const replayer = new Replayer({ workflows, objects: options.objects, tasks: options.tasks }, 'replay');
+  const { objects, tasks, codec } = options;
+  const replayer = new Replayer({ workflows, objects, tasks, codec }, 'replay');
   try {
     return outcomeOf(await replayer.replay({ bytes: journal, source: options.source }, options.toStep, 'replay'));
   } finally {

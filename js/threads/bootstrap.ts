@@ -5,7 +5,9 @@
 import { syncBuiltinESMExports } from 'node:module';
 import { inspect } from 'node:util';
 import threads, { type MessagePort } from 'node:worker_threads';
+import { codecsOf } from '../codec/chain.js';
 import { encodeFailure } from '../codec.js';
+import type { Codec } from '../codec/payloads.js';
 import { WorkerEngine } from '../client/worker-engine.js';
 import type { Logger } from '../worker/host.js';
 import { readDefinitions } from '../client/options.js';
@@ -61,7 +63,7 @@ function loggerOf(port: MessagePort): Logger {
 
 async function load(thread: ThreadOfGroup, { port, module, known }: Boot['fusee']): Promise<void> {
   const found = await loadDefinitions(module);
-  const handle = serve(thread, port, readDefinitions(found.workflows, found.objects), found.tasks);
+  const handle = serve(thread, port, readDefinitions(found.workflows, found.objects), found.tasks, found.codecs);
   const definitions = fingerprints(found);
   tell(port, { kind: 'loaded', definitions });
   if (known !== undefined && differenceOf(known.definitions, definitions) === undefined) {
@@ -74,17 +76,25 @@ function serve(
   port: MessagePort,
   definitions: ReadonlyMap<string, WorkflowCode>,
   tasks: ReadonlyMap<string, TaskDefinition>,
+  codecs: readonly Codec[],
 ): (message: ToWorker) => Promise<void> {
   let engine: WorkerEngine | undefined;
   const handle = async (message: ToWorker): Promise<void> => {
     switch (message.kind) {
-      case 'join':
-        engine = new WorkerEngine(message.settings, definitions, tasks, loggerOf(port), (stuck, unregistered) =>
-          tell(port, { kind: 'caughtUp', stuck, unregistered }),
+      case 'join': {
+        const payloads = codecsOf(message.settings.codecs, codecs);
+        engine = new WorkerEngine(
+          message.settings,
+          definitions,
+          tasks,
+          payloads,
+          loggerOf(port),
+          (stuck, unregistered) => tell(port, { kind: 'caughtUp', stuck, unregistered }),
         );
         thread.engine = engine;
         tell(port, { kind: 'joined', incarnation: engine.incarnation });
         break;
+      }
       case 'close':
         await engine?.leave(message.graceMs);
         tell(port, { kind: 'closed' });

@@ -3,6 +3,7 @@
  * are not ours to read.
  */
 import type { MessagePort } from 'node:worker_threads';
+import type { CodecSpec } from '../codec/chain.js';
 import type { QueueSettings } from '../scheduler/packing.js';
 
 /** What a worker gets beside the application's own `workerData`. */
@@ -33,6 +34,8 @@ export interface Found {
 export interface JoinSettings {
   readonly group: number;
   readonly part: number;
+  /** What it makes the codecs of the opener of. */
+  readonly codecs: readonly CodecSpec[];
   readonly payloadBytesMax: number;
   readonly isDev: boolean;
   /** Names of the tasks that the opener was given. */

@@ -2,6 +2,8 @@
  * The module that workers run: loaded, and the definitions found among what it exports.
  */
 import { createHash } from 'node:crypto';
+import { isCodec } from '../codec/chain.js';
+import type { Codec } from '../codec/payloads.js';
 import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
 import { isObject, type ObjectDefinition } from '../object-definition.js';
 import { isTask, type TaskDefinition } from '../scheduler/definition.js';
@@ -14,6 +16,8 @@ export interface Definitions {
   readonly objects: readonly ObjectDefinition[];
   /** By name. */
   readonly tasks: ReadonlyMap<string, TaskDefinition>;
+  /** One of each name. */
+  readonly codecs: readonly Codec[];
 }
 
 /** Loads a module, whatever its kind. @throws what it throws; TypeError where it exports no definition */
@@ -27,7 +31,13 @@ export async function loadDefinitions(url: string): Promise<Definitions> {
       `the module ${url} exports no definition: export what workflow(), object() or task() returns, or name another module in workers.module`,
     );
   }
-  return { workflows, objects, tasks: readTaskDefinitions(tasks, 'the exported tasks') };
+  return { workflows, objects, tasks: readTaskDefinitions(tasks, 'the exported tasks'), codecs: codecsOf(values) };
+}
+
+/** Codecs, and those in exported arrays of them. */
+function codecsOf(values: readonly unknown[]): readonly Codec[] {
+  const codecs = values.flat().filter(isCodec);
+  return codecs.filter(({ name }, index) => codecs.findIndex((other) => other.name === name) === index);
 }
 
 /** Every exported value, once; those of a default export too, as modules of CommonJS have it. */

@@ -3,6 +3,7 @@
  */
 import { Engine } from '../client/engine.js';
 import type { CoreSettings } from '../client/core.js';
+import { specsOf } from '../codec/chain.js';
 import { codeOfObject } from '../client/options.js';
 import { object } from '../object-definition.js';
 import { runsElsewhere, task, type TaskDefinition } from '../scheduler/definition.js';
@@ -28,6 +29,7 @@ class GroupEngine extends Engine {
     native.watchParts(workers.blockedAfterMs);
     const join = {
       group: native.publish(),
+      codecs: specsOf(settings.payloads),
       payloadBytesMax: settings.payloadBytesMax,
       isDev: settings.isDev,
       tasks: [...settings.tasks.definitions.keys()],

@@ -1,7 +1,6 @@
 /**
  * One attempt of a step: what its function gets, and whether its outcome still counts.
  */
-import { decode } from '../codec.js';
 import { infoOf, type RunInfo } from '../workflow/context.js';
 import type { StepOp } from '../workflow/operations.js';
 
@@ -72,7 +71,7 @@ export class Attempt {
   /** What the last heartbeat of an earlier attempt said. */
   get lastHeartbeat(): unknown {
     const text = this.rare?.heartbeat;
-    return text === undefined ? undefined : decode(text);
+    return text === undefined ? undefined : this.step.run.read('heartbeat', '', text);
   }
 
   /** About the run. */

@@ -5,7 +5,8 @@
  * It does not know when turns are: the pump calls {@link Bodies.startDue} and {@link Bodies.record}.
  */
 import { jsonOf, NOT_JSON, passThrough } from '../codec.js';
-import { NonRetryableError, StepError, StepInterruptedError, TimeoutError } from '../errors.js';
+import type { PayloadPlace, Payloads } from '../codec/payloads.js';
+import { CodecError, NonRetryableError, StepError, StepInterruptedError, TimeoutError } from '../errors.js';
 import { shown } from '../options.js';
 import type { StepOp } from '../workflow/operations.js';
 import type { Run } from '../workflow/run.js';
@@ -28,7 +29,10 @@ export interface BodyOwner extends ResultOwner {
   readonly isDev: boolean;
   /** The attempt whose body is being called. */
   body: Attempt | null;
-  encode(value: unknown, what: string): string;
+  readonly payloads: Payloads;
+  record(value: unknown, what: string, place: PayloadPlace): string;
+  /** What a run needs cannot be read here. */
+  unreadable(run: Run, error: unknown): void;
   encodeFailure(error: unknown): string;
   readonly nowMs: () => number;
   readonly random: () => number;
@@ -214,7 +218,10 @@ export class Bodies implements HeartbeatSink {
     const { run, seq, name } = attempt.step;
     let text = '';
     try {
-      if (details !== undefined) text = this.owner.encode(details, `the heartbeat of step '${name}'`);
+      if (details !== undefined) {
+        const place = { kind: 'heartbeat', id: run.id, name: '' } as const;
+        text = this.owner.record(details, `the heartbeat of step '${name}'`, place);
+      }
     } catch (error) {
       this.owner.warn(run, `a heartbeat of step '${name}' carries what cannot be recorded`, error);
     }
@@ -262,17 +269,23 @@ export class Bodies implements HeartbeatSink {
   private recordResult(attempt: Attempt): void {
     try {
       const json = jsonOf(attempt.outcome);
-      if (json !== NOT_JSON) {
+      if (json !== NOT_JSON && this.owner.payloads.isPlain) {
         this.results.add(attempt, json);
         return;
       }
       const { text, value } = passThrough(attempt.outcome);
       this.results.record();
-      this.results.recordOne(attempt, text, value);
+      this.results.recordOne(attempt, this.sealed(attempt, text), value);
     } catch (error) {
       this.results.record();
       this.refuse(attempt, error);
     }
+  }
+
+  private sealed({ step: { run, name } }: Attempt, text: string): string {
+    const { payloads } = this.owner;
+    if (payloads.isPlain) return text;
+    return payloads.seal(text, `the result of step '${name}'`, { kind: 'step', id: run.id, name });
   }
 
   /** A result that cannot be recorded: its effect is done, another attempt would only do it again. */
@@ -286,6 +299,11 @@ export class Bodies implements HeartbeatSink {
   private recordFailure(attempt: Attempt, error: unknown): void {
     const { step } = attempt;
     const { run, policy } = step;
+    if (CodecError.is(error)) {
+      // Nothing is recorded of it: with the key it is the same attempt that goes on.
+      this.owner.unreadable(run, error);
+      return;
+    }
     const delay = this.decide(step, error, attempt.attempt);
     if (delay === FINAL) {
       this.failForGood(step, Attempt.leaseOf(attempt), attempt.attempt, error);

@@ -3,8 +3,9 @@
  *
  * The pump sets {@link WorkerHost.current}; everything that a run asks for is refused unless it is its turn (LAW-4).
  */
-import { decode, encode, encodeFailure } from '../codec.js';
-import { CancelledError, DeterminismError } from '../errors.js';
+import { encode, encodeFailure } from '../codec.js';
+import type { PayloadPlace, Payloads } from '../codec/payloads.js';
+import { CancelledError, CodecError, DeterminismError } from '../errors.js';
 import { Context } from '../workflow/context.js';
 import { launchObject } from '../workflow/objects.js';
 import { tasksForWorkflows } from '../scheduler/for-workflows.js';
@@ -42,6 +43,7 @@ export interface HostSettings {
   readonly tasks: TaskSettings;
   readonly logger: Logger;
   readonly isDev: boolean;
+  readonly payloads: Payloads;
   readonly payloadBytesMax: number;
   readonly nowMs: () => number;
   readonly random: () => number;
@@ -71,10 +73,12 @@ export class WorkerHost implements Host, BodyOwner {
   /** What is being called between turns, as messages name it: a query's handler, a condition's predicate. */
   asking: string | null = null;
   readonly isDev: boolean;
+  readonly payloads: Payloads;
   readonly bodies: Bodies;
   readonly tasks: TaskHost;
   readonly nowMs: () => number;
   readonly random: () => number;
+  private readonly unread = new WeakMap<Run, CodecError>();
   /** What runs in place of steps' functions: by workflow, by step. */
   readonly stepMocks = new Map<string, Map<string, (attempt: number) => unknown>>();
   /** What runs in place of workflows' functions. */
@@ -87,10 +91,13 @@ export class WorkerHost implements Host, BodyOwner {
     private readonly watch: TickWatch,
   ) {
     this.isDev = settings.isDev;
+    this.payloads = settings.payloads;
     this.nowMs = settings.nowMs;
     this.random = settings.random;
     this.bodies = new Bodies(verbs, this);
-    this.tasks = tasksForWorkflows(settings.tasks, (value, what) => this.encode(value, what));
+    this.tasks = tasksForWorkflows(settings.tasks, settings.payloads, (value, what, place) =>
+      this.record(value, what, place),
+    );
   }
 
   encode(value: unknown, what: string): string {
@@ -100,6 +107,12 @@ export class WorkerHost implements Host, BodyOwner {
     } catch (error) {
       throw new TypeError(`${what} cannot be recorded: ${(error as Error).message}`, { cause: error });
     }
+    this.checkSize(text, what);
+    return text;
+  }
+
+  record(value: unknown, what: string, place: PayloadPlace): string {
+    const text = this.payloads.record(value, what, place);
     this.checkSize(text, what);
     return text;
   }
@@ -124,14 +137,17 @@ export class WorkerHost implements Host, BodyOwner {
 
   launch(run: Run): unknown {
     const { code } = run;
-    if (code.object !== undefined) {
-      run.input = null;
-      return launchObject(run, code.object);
-    }
-    const mock = this.workflowMocks.get(code.name);
     const text = run.input;
     run.input = null;
-    const input: unknown = text === null || text === '' ? undefined : decode(text);
+    let input: unknown;
+    try {
+      if (code.object !== undefined) return launchObject(run, code.object);
+      input = text === null || text === '' ? undefined : run.read('input', '', text);
+    } catch (error) {
+      if (CodecError.is(error)) this.unreadable(run, error);
+      throw error;
+    }
+    const mock = this.workflowMocks.get(code.name);
     if (mock !== undefined) return inRoot(mock, input);
     const context = new Context(run);
     return this.isDev ? inRoot(callMarked, run, code, context, input) : inRoot(code.handler as Handler, context, input);
@@ -190,6 +206,19 @@ export class WorkerHost implements Host, BodyOwner {
     this.reportStuck(run, message);
   }
 
+  unreadable(run: Run, error: unknown): void {
+    if (run.isDead) return;
+    const message = `what was recorded cannot be read: ${String(error)}`;
+    this.verbs.stuck(run.slot, message, '');
+    if (CodecError.is(error)) this.unread.set(run, error);
+    this.reportStuck(run, message);
+  }
+
+  /** Why a run that is stuck cannot be read, where that is why. */
+  whyUnread(run: Run): Error | undefined {
+    return this.unread.get(run);
+  }
+
   mismatch(run: Run, verb: string): void {
     if (run.isDead) return;
     this.verbs.stuckAt(run.slot, placeIn(run.lastUse));
@@ -244,7 +273,9 @@ export class WorkerHost implements Host, BodyOwner {
     this.halt(run);
     // Whoever asks is told.
     if (run.isRevived) return;
-    if (code.options?.onMismatch === 'fail') {
+    // The code is not to blame for what cannot be read, and the run can go on once it can be.
+    const isRead = !this.unread.has(run);
+    if (isRead && code.options?.onMismatch === 'fail') {
       this.verbs.failStuck(run.slot, encodeFailure(new DeterminismError(message)));
       this.settings.logger.warn(`fusee: workflow '${code.name}' ${id} has failed, as its onMismatch says: ${message}`, {
         workflow: code.name,
@@ -257,7 +288,11 @@ export class WorkerHost implements Host, BodyOwner {
     if (isTriedAgain) this.verbs.retryStuck(run.slot);
     this.settings.logger.warn(
       `fusee: workflow '${code.name}' ${id} is stuck: ${message}. Other runs go on. ` +
-        (isTriedAgain ? `It will be tried again, as its onMismatch says` : `Mend the code, then call handle.resume()`),
+        (isTriedAgain
+          ? `It will be tried again, as its onMismatch says`
+          : isRead
+            ? `Mend the code, then call handle.resume()`
+            : `Open with a codec that can read it`),
       { workflow: code.name, id },
     );
   }

@@ -4,7 +4,6 @@
  * A validator is called when its run has replayed, has seen everything and is at rest, synchronously and with `ctx`
  * closed. What it refuses leaves no record; what it lets pass is recorded as the run's next delivery.
  */
-import { decode } from '../codec.js';
 import { DeterminismError, UpdateRejectedError } from '../errors.js';
 import { LATER } from '../workflow/host.js';
 import type { Run } from '../workflow/run.js';
@@ -71,10 +70,16 @@ export class Offers {
       return new TypeError(`workflow ${run.id} has no handler of update '${name}'; ${known}`);
     }
     if (handler.validate === undefined) return null;
+    let input: unknown;
+    try {
+      input = payload === '' ? undefined : run.read('update', name, payload);
+    } catch (error) {
+      return error;
+    }
     this.host.asking = `the validator of update '${name}'`;
     try {
       const { validate } = handler;
-      const answer = validate(payload === '' ? undefined : decode(payload)) as unknown;
+      const answer = validate(input) as unknown;
       if (typeof (answer as { then?: unknown } | null | undefined)?.then !== 'function') return null;
       (answer as Promise<unknown>).then(undefined, () => undefined);
       return new DeterminismError(`the validator of update '${name}' of workflow ${run.id} must be synchronous`);

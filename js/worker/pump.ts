@@ -9,7 +9,7 @@
  */
 import type { Primitives } from '../native.js';
 import { CANCELLED, COMPLETED, DEAD, FAILED, MISMATCH } from '../workflow/host.js';
-import { CancelledError } from '../errors.js';
+import { CancelledError, CodecError } from '../errors.js';
 import { Continuation } from '../workflow/continuing.js';
 import type { ConditionOp } from '../workflow/operations.js';
 import { StepOp } from '../workflow/operations.js';
@@ -418,7 +418,8 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
       try {
         run.deliver(delivery & 15, Math.floor(delivery / 32));
       } catch (error) {
-        this.host.stuck(run, `what was recorded cannot be read: ${String(error)}`);
+        if (CodecError.is(error)) this.host.unreadable(run, error);
+        else this.host.stuck(run, `what was recorded cannot be read: ${String(error)}`);
       }
       return true;
     }
@@ -517,7 +518,8 @@ export class Pump implements TurnTaker, TurnOwner, EventSink {
       payload = this.host.encodeFailure(value);
     } else {
       try {
-        payload = this.host.encode(value, `the result of workflow '${run.code.name}'`);
+        const place = { kind: 'result', id: run.id, name: '' } as const;
+        payload = this.host.record(value, `the result of workflow '${run.code.name}'`, place);
       } catch (error) {
         status = FAILED;
         payload = this.host.encodeFailure(error);

@@ -22,9 +22,10 @@ export interface Awakeable {
 class AwakeableOp extends WaitOp {
   constructor(
     seq: number,
+    name: string,
     private readonly id: string,
   ) {
-    super(seq, undefined, false);
+    super(seq, name, undefined, false);
   }
 
   override take(value: unknown): void {
@@ -47,7 +48,7 @@ export function openAwakeable(run: Run, timeoutMs: number): Awakeable {
   const name = `${AWAKEABLE_PREFIX}${run.host.idempotencyKey(run, seq, SECRET, seq)}`;
   const answer = run.host.verbs.openWait(run.slot, seq, name, timeoutMs);
   if (!isOpen(run, answer, 'awakeable')) return { token: '', promise: never() };
-  const op = new AwakeableOp(seq, run.id);
+  const op = new AwakeableOp(seq, name, run.id);
   run.addPending(op);
   return { token: tokenOf({ id: run.id, runId: run.runId, name }), promise: op.promise };
 }

@@ -12,6 +12,11 @@ export interface Origin {
 /** Between the fields of `keyRoots`. */
 const SEPARATOR = '\u001e';
 
+/** Ids of the runs that a run comes from, beside its own. @param keyRoots as {@link originOf} gets them */
+export function idsOf(keyRoots: string): string[] {
+  return keyRoots.split(SEPARATOR).filter((_, index) => index > 0 && index % 3 === 0);
+}
+
 /**
  * @param id of the run
  * @param keyRoots its key root; then, for each border in order, the first operation behind it, the key root from there on,

@@ -43,9 +43,11 @@ export function openChild(
     run.host.stuck(run, `ctx.${verb} of workflow '${type}', which was not given to open(); add it there, then resume`);
     return undefined;
   }
-  const text = run.host.encode(checkInput(definition, input), `the input of workflow '${type}'`);
-  const flags = flagsOf(options);
+  const checked = checkInput(definition, input);
   const id = options.id === undefined ? derivedId(run) : checkId(options.id, verb);
+  const place = { kind: 'input', id, name: '', isCompared: true } as const;
+  const text = run.host.record(checked, `the input of workflow '${type}'`, place);
+  const flags = flagsOf(options);
   const version = options.version ?? definition.options.version ?? 1;
   const timeout = options.timeout ?? definition.options.timeout;
   const timeoutMs = timeout === undefined ? -1 : toMs(timeout);
@@ -102,7 +104,8 @@ export class ChildHandle {
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
     const name = signalName(signal);
-    const text = run.host.encode(checkSignalValue(signal, value), `the value of signal '${name}'`);
+    const place = { kind: 'signal', id: this.id, name } as const;
+    const text = run.host.record(checkSignalValue(signal, value), `the value of signal '${name}'`, place);
     return this.#send(++run.seq, SEND_SIGNAL, name, text, `signal '${name}'`) ? Promise.resolve() : never();
   }
 

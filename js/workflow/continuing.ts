@@ -33,6 +33,10 @@ export function continuationOf(run: Run, input: unknown, options: unknown): Cont
     (checked as Promise<unknown>).then(undefined, () => undefined);
     throw new TypeError('ctx.continueAsNew cannot await the schema of the input: make it answer at once');
   }
-  const text = run.host.encode(checked, `the input of workflow '${definition.name}'`);
+  const text = run.host.record(checked, `the input of workflow '${definition.name}'`, {
+    kind: 'input',
+    id: run.id,
+    name: '',
+  });
   return new Continuation(text, version, timeout === undefined ? -1 : toMs(timeout));
 }

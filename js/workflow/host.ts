@@ -4,6 +4,7 @@
  * Everything in this folder is replay safe. It does not know the addon, the event loop, the clock or chance: what it
  * needs of them comes through {@link Host}. js/worker implements it.
  */
+import type { PayloadPlace, Payloads } from '../codec/payloads.js';
 import type { Run } from './run.js';
 import type { StepOp } from './operations.js';
 
@@ -132,8 +133,12 @@ export interface Host {
   readonly isDev: boolean;
   /** `true` once the engine takes nothing new. */
   readonly isShuttingDown: boolean;
-  /** Text that records a value. @throws TypeError naming the path, or the size and its limit */
+  /** Reads what {@link record} made. */
+  readonly payloads: Payloads;
+  /** Text of a value that is told and not recorded. @throws TypeError naming the path; RangeError naming the size */
   encode(value: unknown, what: string): string;
+  /** Text that records a value. @throws TypeError naming the path, or the codec; RangeError naming the size */
+  record(value: unknown, what: string, place: PayloadPlace): string;
   /** @throws RangeError */
   checkSize(text: string, what: string): void;
   /** Calls the function of a run in the root context; what it returns is what the function returned. */
@@ -156,6 +161,8 @@ export interface Host {
   outOfTurn(run: Run, verb: string): void;
   /** Marks a run as stuck: its code broke a rule. */
   stuck(run: Run, message: string): void;
+  /** Marks a run as stuck: something that it needs cannot be read by the codecs that are here. */
+  unreadable(run: Run, error: unknown): void;
   /** The run has ended elsewhere, or was taken away: its code goes on no more. */
   gone(run: Run): void;
   /** The record at this place is of something else: the run is stuck. */

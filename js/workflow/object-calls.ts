@@ -1,7 +1,7 @@
 /**
  * Objects, seen from a workflow: calls whose answers are delivered like the ends of children.
  */
-import { decode, decodeFailure } from '../codec.js';
+import { decodeFailure } from '../codec.js';
 import { BusyError, RunNotFoundError } from '../errors.js';
 import { asObject, methodsOf, objectRunId, type ObjectDefinition } from '../object-definition.js';
 import { knownOptions } from '../options.js';
@@ -34,7 +34,8 @@ function call(run: Run, { name: type }: ObjectDefinition, id: string, name: stri
     run.host.stuck(run, `a call of object '${type}', which was not given to open(); add it there, then resume`);
     return never();
   }
-  const text = input === undefined ? '' : run.host.encode(input, `the input of '${name}' of object '${type}'`);
+  const what = `the input of '${name}' of object '${type}'`;
+  const text = input === undefined ? '' : run.host.record(input, what, { kind: 'call', id, name });
   const seq = ++run.seq;
   const answer = run.host.verbs.openSend(run.slot, seq, SEND_CALL, id, '', `${type}\u001f${name}`, text);
   if (!isOpen(run, answer, `call of '${name}' of '${id}'`)) return never();
@@ -44,10 +45,10 @@ function call(run: Run, { name: type }: ObjectDefinition, id: string, name: stri
 }
 
 /** Settles a call by the answer that was delivered. */
-export function settleCall(op: CallOp, status: number, payload: string): void {
+export function settleCall(run: Run, op: CallOp, status: number, payload: string): void {
   switch (status) {
     case COMPLETED:
-      op.resolve(decode(payload));
+      op.resolve(run.read('callAnswer', '', payload, op.id));
       break;
     case FAILED:
       op.reject(decodeFailure(payload));

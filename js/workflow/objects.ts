@@ -8,7 +8,7 @@ import { decode, encode } from '../codec.js';
 import { CancelledError, DeterminismError, UpdateRejectedError } from '../errors.js';
 import { applyPatch } from '../json-patch.js';
 import { handlerOf, OBJECT_PREFIX, type ObjectDefinition } from '../object-definition.js';
-import { frozenState, packState, readState, type RecordedState } from '../object-state.js';
+import { frozenState, openState, packState, readState, type RecordedState } from '../object-state.js';
 import { compensate } from './compensation.js';
 import { Continuation } from './continuing.js';
 import { loggerOf, type RunLogger } from './logger.js';
@@ -49,8 +49,19 @@ export function launchObject(run: Run, definition: ObjectDefinition): Promise<ne
   const text = run.host.verbs.objectState(run.slot);
   const border = text.indexOf('\u001f');
   run.seq = Number(text.slice(0, border));
-  run.object = new ObjectCalls(run, definition, readState(text.slice(border + 1)));
+  const recorded = openState(readState(text.slice(border + 1)), (state) => run.open('state', '', state));
+  run.object = new ObjectCalls(run, definition, recorded);
   return never();
+}
+
+/** What is recorded of a call that has settled. */
+interface CallOutcome {
+  readonly flags: number;
+  readonly text: string;
+  /** Empty: it is as it was. */
+  readonly state: string;
+  /** The state that follows, encoded. */
+  readonly changed?: string;
 }
 
 /** The calls of one object whose code is in memory. */
@@ -109,15 +120,22 @@ export class ObjectCalls {
     const { shared } = this.definition;
     let flags = 0;
     let text: string;
+    const { host } = this.run;
+    let input: unknown;
     try {
-      const input = payload === '' ? undefined : decode(payload);
+      input = this.inputOf({ number, name, payload });
+    } catch (error) {
+      host.unreadable(this.run, error);
+      return;
+    }
+    try {
       const view = sharedContext(this.id, this.recorded, this.definition, loggerOf(this.run));
-      text = this.run.host.encode(callShared(shared, name, view, input), `the answer of '${name}'`);
+      text = this.recordAnswer(name, callShared(shared, name, view, input));
     } catch (error) {
       flags = HAS_FAILED;
-      text = this.run.host.encodeFailure(error);
+      text = host.encodeFailure(error);
     }
-    isOpen(this.run, this.run.host.verbs.answerCall(this.run.slot, number, flags, text, ''), `answer to '${name}'`);
+    isOpen(this.run, host.verbs.answerCall(this.run.slot, number, flags, text, ''), `answer to '${name}'`);
   }
 
   /** The next call, if none runs. */
@@ -129,9 +147,16 @@ export class ObjectCalls {
     this.current = call.number;
     this.firstSeq = run.seq;
     run.steps = null;
+    let input: unknown;
+    try {
+      input = this.inputOf(call);
+    } catch (error) {
+      run.host.unreadable(run, error);
+      return;
+    }
     let returned: unknown;
     try {
-      returned = this.handle(call);
+      returned = this.handle(call, input);
     } catch (error) {
       this.failed(call, error);
       return;
@@ -146,9 +171,17 @@ export class ObjectCalls {
     );
   }
 
-  private handle({ number, name, payload }: Call): unknown {
+  private inputOf({ name, payload }: Call): unknown {
+    return payload === '' ? undefined : this.run.read('call', name, payload);
+  }
+
+  private recordAnswer(name: string, value: unknown): string {
+    const { host, id } = this.run;
+    return host.record(value, `the answer of '${name}'`, { kind: 'callAnswer', id, name: '' });
+  }
+
+  private handle({ number, name }: Call, input: unknown): unknown {
     const { run, definition } = this;
-    const input: unknown = payload === '' ? undefined : decode(payload);
     if (name.startsWith('$')) return this.edit(name, input as Edit);
     const handler = handlerOf(definition.handlers, name);
     if (handler === undefined) throw new TypeError(`object '${definition.name}' has no handler '${name}'`);
@@ -205,11 +238,11 @@ export class ObjectCalls {
       run.host.outOfTurn(run, hasThrown ? 'throw' : 'return');
       return;
     }
-    const { flags, text, state } = this.outcome(call, hasThrown, value);
+    const { flags, text, state, changed } = this.outcome(call, hasThrown, value);
     this.dropRest();
     const answer = run.host.verbs.answerCall(run.slot, call.number, flags | IS_ALONE, text, state);
     if (!isOpen(run, answer, `answer to '${call.name}'`)) return;
-    if (state !== '') this.recorded = readState(state);
+    if (changed !== undefined) this.recorded = { version: this.recorded.version + 1, text: changed };
     this.draft = null;
     this.current = 0;
     run.forgetTime();
@@ -221,25 +254,33 @@ export class ObjectCalls {
     const { version, text: kept } = this.recorded;
     run.outcome = {
       hasFailed: false,
-      value: new Continuation(kept === undefined ? '' : packState(version, kept), 1, -1),
+      value: new Continuation(kept === undefined ? '' : packState(version, this.sealState(kept)), 1, -1),
     };
   }
 
-  private outcome(call: Call, hasThrown: boolean, value: unknown): { flags: number; text: string; state: string } {
+  private outcome(call: Call, hasThrown: boolean, value: unknown): CallOutcome {
     const { host } = this.run;
     if (!hasThrown) {
       try {
-        const text = host.encode(value, `the answer of '${call.name}'`);
+        const text = this.recordAnswer(call.name, value);
         const changed = this.changedText();
         if (changed === undefined) return { flags: 0, text, state: '' };
-        const state = packState(this.recorded.version + 1, changed);
+        const state = packState(this.recorded.version + 1, this.sealState(changed));
         host.checkSize(text + state, `the answer of '${call.name}' with the state`);
-        return { flags: HAS_STATE, text, state };
+        return { flags: HAS_STATE, text, state, changed };
       } catch (refused) {
         return { flags: HAS_FAILED, text: host.encodeFailure(refused), state: '' };
       }
     }
     return { flags: HAS_FAILED, text: host.encodeFailure(value), state: '' };
+  }
+
+  /** The state as it is recorded. @param text its encoding */
+  private sealState(text: string): string {
+    const { payloads } = this.run.host;
+    if (payloads.isPlain) return text;
+    const place = { kind: 'state', id: this.run.id, name: '' } as const;
+    return payloads.seal(text, `the state of object '${this.definition.name}' ${this.id}`, place);
   }
 
   /** The state, encoded, if the handler has changed it. */

@@ -76,6 +76,8 @@ export class StepOp extends Op {
 export class WaitOp extends Op {
   constructor(
     seq: number,
+    /** Of the signal. */
+    readonly name: string,
     /** What a timeout gives. */
     readonly orElse: unknown,
     /** The value goes to an iterator. */

@@ -2,6 +2,11 @@
  * Results of steps as a replay reads them: many at a time, in the order of their records.
  */
 
+/** A result that is read when it is its turn. */
+export class Unread {
+  constructor(readonly text: string) {}
+}
+
 /** Some results of one run. */
 export class ReplayedResults {
   private next = 1;

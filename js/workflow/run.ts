@@ -5,6 +5,7 @@
  * turn ends when the code can go no further (LAW-4). It does not know how turns are made or where records go.
  */
 import { decode, decodeFailure } from '../codec.js';
+import { hasSealed, isSealed, type PayloadKind, type PayloadPlace } from '../codec/payloads.js';
 import {
   CancelledError,
   ChildWorkflowError,
@@ -37,13 +38,13 @@ import {
   WAIT_TIMED_OUT,
   type Host,
 } from './host.js';
-import { originOf, type Origin } from './borders.js';
+import { idsOf, originOf, type Origin } from './borders.js';
 import { compensate, type Undo } from './compensation.js';
 import { Continuation } from './continuing.js';
 import { settleCall } from './object-calls.js';
 import type { ObjectCalls } from './objects.js';
 import { CallOp, ConditionOp, EndOp, NOTHING, PendingOps, StepOp, TaskOp, WaitOp, type Op } from './operations.js';
-import { ReplayedResults } from './replayed-results.js';
+import { ReplayedResults, Unread } from './replayed-results.js';
 import { giveUp, type Scope, type Scopes } from './scopes.js';
 import type { ObjectDefinition } from '../object-definition.js';
 import type { StepNames } from './step-names.js';
@@ -132,6 +133,24 @@ export class Run extends PendingOps {
     return this.object === null ? origin : { ...origin, keyRoot: `${origin.keyRoot}.${this.object.current}` };
   }
 
+  /** The value of a text that was recorded for it. @throws CodecError */
+  read(kind: PayloadKind, name: string, text: string, id = this.id): unknown {
+    return isSealed(text) ? decode(this.open(kind, name, text, id)) : decode(text);
+  }
+
+  /** The text of a value as it was before codecs changed it. @throws CodecError */
+  open(kind: PayloadKind, name: string, text: string, id = this.id): string {
+    if (!isSealed(text)) return text;
+    const others: PayloadPlace[] = [];
+    if (id === this.id) {
+      // What it began with may have been written for the runs that it comes from.
+      for (const from of idsOf(this.identity.slice(id.length + 1))) others.push({ kind, id: from, name });
+      // A schedule does not know the ids of its runs.
+      if (kind === 'input') others.push({ kind, id: '', name: this.code.name });
+    }
+    return this.host.payloads.open(text, { kind, id, name }, others);
+  }
+
   /** Its function was called. */
   get isLaunched(): boolean {
     return this.input === null;
@@ -191,7 +210,7 @@ export class Run extends PendingOps {
         break;
       case STEP_COMPLETED: {
         const op = this.takePending(seq);
-        if (op instanceof StepOp) this.completeStep(op, op.result === NOTHING ? this.replayedResult(seq) : op.result);
+        if (op instanceof StepOp) this.completeStep(op, op.result === NOTHING ? this.replayedResult(op) : op.result);
         break;
       }
       case STEP_FAILED:
@@ -202,7 +221,7 @@ export class Run extends PendingOps {
         break;
       case WAIT_GOT_VALUE: {
         const op = this.takePending(seq);
-        if (op instanceof WaitOp) op.take(decode(this.payload()));
+        if (op instanceof WaitOp) op.take(this.read('signal', op.name, this.payload()));
         break;
       }
       case WAIT_TIMED_OUT: {
@@ -342,25 +361,32 @@ export class Run extends PendingOps {
     return this.host.verbs.payload(this.slot);
   }
 
-  private replayedResult(seq: number): unknown {
+  private replayedResult({ seq, name }: StepOp): unknown {
     if (this.replayed === null || !this.replayed.find(seq)) {
-      this.replayed = new ReplayedResults(decode(this.host.verbs.results(this.slot)) as unknown[]);
+      this.replayed = this.readResults(this.host.verbs.results(this.slot));
       if (!this.replayed.find(seq)) throw new Error(`step ${seq} has no result`);
     }
-    return this.replayed.take();
+    const result = this.replayed.take();
+    return result instanceof Unread ? this.read('step', name, result.text) : result;
+  }
+
+  private readResults(texts: string): ReplayedResults {
+    if (!hasSealed(texts)) return new ReplayedResults(decode(texts) as unknown[]);
+    const [seqs, ...results] = JSON.parse(texts) as [unknown, ...unknown[]];
+    return new ReplayedResults([seqs, ...results.map((json) => new Unread(JSON.stringify(json)))]);
   }
 
   private settleEnd(op: EndOp, text: string): void {
     const border = text.indexOf('\u001f');
     const status = Number(text.slice(0, border));
     const payload = text.slice(border + 1);
-    if (status === COMPLETED) op.resolve(decode(payload));
+    if (status === COMPLETED) op.resolve(this.read('result', '', payload, op.id));
     else op.reject(endError(op.id, status, payload));
   }
 
   private settleCall(op: CallOp, text: string): void {
     const border = text.indexOf('\u001f');
-    settleCall(op, Number(text.slice(0, border)), text.slice(border + 1));
+    settleCall(this, op, Number(text.slice(0, border)), text.slice(border + 1));
   }
 
   private settleTask(op: TaskOp, text: string): void {

@@ -3,7 +3,7 @@
  *
  * Values come in order of arrival, each to the oldest wait of its name. A wait that is given up eats no value.
  */
-import { decode } from '../codec.js';
+import { CodecError } from '../errors.js';
 import { WaitOp } from './operations.js';
 import type { Run } from './run.js';
 import { enter, isOpen, never, refusalOf, refuse } from './turn.js';
@@ -20,10 +20,17 @@ export function openWait(
   const answer = run.host.verbs.openWait(run.slot, seq, name, timeoutMs);
   if (!isOpen(run, answer, `waitFor '${name}'`)) return never();
   if (answer === 1) {
-    const value: unknown = decode(run.host.verbs.payload(run.slot));
+    let value: unknown;
+    try {
+      value = run.read('signal', name, run.host.verbs.payload(run.slot));
+    } catch (error) {
+      if (!CodecError.is(error)) throw error;
+      run.host.unreadable(run, error);
+      return never();
+    }
     return Promise.resolve(isIteration ? { value, done: false } : value);
   }
-  const op = new WaitOp(seq, orElse, isIteration);
+  const op = new WaitOp(seq, name, orElse, isIteration);
   run.addPending(op);
   return op;
 }

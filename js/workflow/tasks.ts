@@ -4,6 +4,7 @@
  * What is asked for is recorded here and carried to the scheduler from there, once, whatever crashes. It does not know how
  * tasks are queued or run, nor how their options are written.
  */
+import { CodecError } from '../errors.js';
 import { oneLine, shown } from '../options.js';
 import { SEND_CANCEL_TASK, SEND_WATCH_TASK } from './host.js';
 import { TaskOp } from './operations.js';
@@ -78,6 +79,7 @@ export function settleTask(run: Run, op: TaskOp, status: number, payload: string
   try {
     value = run.host.tasks.read(status, payload, op.name);
   } catch (error) {
+    if (CodecError.is(error)) throw error;
     op.reject(error);
     return;
   }

@@ -4,7 +4,6 @@
  * A handler is called in the turn of its delivery and may use `ctx`; what it returns or throws is recorded in the turn in
  * which it settles (LAW-4). It does not know who asked, nor how an update was validated.
  */
-import { decode } from '../codec.js';
 import { NOTHING } from './operations.js';
 import type { Run } from './run.js';
 import { isOpen } from './turn.js';
@@ -31,9 +30,16 @@ export function deliverUpdate(run: Run, number: number, text: string): void {
 
 function handle(run: Run, number: number, name: string, handler: UpdateHandler, payload: string): void {
   if (run.isDead) return;
+  let input: unknown;
+  try {
+    input = payload === '' ? undefined : run.read('update', name, payload);
+  } catch (error) {
+    run.host.unreadable(run, error);
+    return;
+  }
   let returned: unknown;
   try {
-    returned = run.host.call(run, handler.fn, payload === '' ? undefined : decode(payload));
+    returned = run.host.call(run, handler.fn, input);
   } catch (error) {
     answer(run, number, name, error, NOTHING);
     return;
@@ -59,7 +65,13 @@ function answer(run: Run, number: number, name: string, error: unknown, value: u
   let hasFailed = error !== NOTHING;
   let text: string;
   try {
-    text = hasFailed ? host.encodeFailure(error) : host.encode(value, `the answer to update '${name}'`);
+    text = hasFailed
+      ? host.encodeFailure(error)
+      : host.record(value, `the answer to update '${name}'`, {
+          kind: 'updateAnswer',
+          id: run.id,
+          name: '',
+        });
   } catch (refused) {
     hasFailed = true;
     text = host.encodeFailure(refused);
