@@ -142,6 +142,16 @@ impl Keeper {
         if self.is_abandoned.load(Ordering::Acquire) { Err(LogError::Closed) } else { Ok(()) }
     }
 
+    /// Whether a copy of the directory is to go on: until the directory is let go of.
+    pub(super) fn may_copy(&self) -> Result<(), LogError> {
+        if *self.is_over.lock() { Err(LogError::Closed) } else { Ok(()) }
+    }
+
+    /// The directory.
+    pub(super) fn storage(&self) -> &dyn Storage {
+        &*self.storage
+    }
+
     /// The store, for one checkpoint at a time.
     pub(super) fn take(&self) -> MutexGuard<'_, Option<Store>> {
         self.store.lock()

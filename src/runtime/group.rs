@@ -1,5 +1,6 @@
 //! Everything of one directory in one process: the log, all shards, each behind its own lock, the flusher.
 
+use super::backup::is_unfinished;
 use super::cell::{HostEvent, Output, ShardCell};
 use super::checkpointer::Keeper;
 use super::clock::Clock;
@@ -79,6 +80,9 @@ impl Group {
         }
         if workers > WORKERS_MAX {
             return Err(GroupError::Shards(format!("a directory has at most {WORKERS_MAX} workers, not {workers}")));
+        }
+        if is_unfinished(&*storage) {
+            return Err(GroupError::UnfinishedCopy);
         }
         let loading = RefCell::new(Loading::new(&*storage, &mut tasks, checkpoints.is_some()));
         let opening = Log::open_beside(
