@@ -4,7 +4,9 @@
 //! the copy whole comes last: until then it has a file that an open refuses.
 
 use super::group::Group;
+use super::places::Place;
 use super::store_files::STORE_NAME;
+use super::threads;
 use crate::log::{LogError, Storage, copy_file};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -47,8 +49,10 @@ impl Group {
         let work = move || {
             let made = catch_unwind(AssertUnwindSafe(|| group.backup(&*open()?)));
             done(&group, made.unwrap_or_else(|_| Err(refused("a panic, which is an error of fusee"))));
+            // Nobody was at work when that was said.
+            (0..group.places.len()).for_each(|index| group.places.wake(Place(index as u8)));
         };
-        let spawned = std::thread::Builder::new().name("fusee-backup".into()).spawn(work);
+        let spawned = threads::start("fusee-backup", Box::new(work));
         spawned.map(drop).map_err(|error| refused(&format!("its thread could not be started: {error}")))
     }
 }

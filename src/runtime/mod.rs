@@ -29,6 +29,7 @@ mod resend;
 mod saved_tasks;
 mod store_files;
 mod tasks;
+mod threads;
 mod watchdog;
 
 pub use backup::Done;
