@@ -4,12 +4,12 @@
 //! the copy whole comes last: until then it has a file that an open refuses.
 
 use super::group::Group;
-use super::places::Place;
 use super::store_files::STORE_NAME;
 use super::threads;
 use crate::log::{LogError, Storage, copy_file};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A copy that has this file is not finished.
 pub(super) const UNFINISHED_COPY: &str = "copy.unfinished";
@@ -49,10 +49,15 @@ impl Group {
         let work = move || {
             let made = catch_unwind(AssertUnwindSafe(|| group.backup(&*open()?)));
             done(&group, made.unwrap_or_else(|_| Err(refused("a panic, which is an error of fusee"))));
-            // Nobody was at work when that was said.
-            (0..group.places.len()).for_each(|index| group.places.wake(Place(index as u8)));
+            group.places.wake_all();
+            group.copies.fetch_sub(1, Ordering::SeqCst);
         };
+        // Who asked for it sleeps from here on such that it can be woken.
+        self.copies.fetch_add(1, Ordering::SeqCst);
         let spawned = threads::start("fusee-backup", Box::new(work));
+        if spawned.is_err() {
+            self.copies.fetch_sub(1, Ordering::SeqCst);
+        }
         spawned.map(drop).map_err(|error| refused(&format!("its thread could not be started: {error}")))
     }
 }

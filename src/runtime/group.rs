@@ -38,6 +38,8 @@ pub struct Group {
     pub(super) tasks: Tasks,
     /// Makes checkpoints; `None`: nobody does.
     pub(super) keeper: Option<Arc<Keeper>>,
+    /// Copies of the directory that are being made.
+    pub(super) copies: AtomicU64,
     store_id: [u8; 16],
     /// Numbers for records that a poisoned log did not take: nothing rests on them, nothing is released for them.
     void: AtomicU64,
@@ -154,6 +156,7 @@ impl Group {
             relay,
             tasks,
             keeper,
+            copies: AtomicU64::new(0),
             store_id: opened.store_id,
             void: AtomicU64::new(0),
             ghosts: Ghosts::default(),

@@ -230,3 +230,26 @@ fn a_store_of_which_half_was_copied_before_a_checkpoint_and_half_behind_it_is_re
     }
     assert!(refused > 30, "only {refused} of 60 were refused");
 }
+
+#[test]
+fn whoever_asked_for_a_copy_and_sleeps_is_woken_when_it_is_made() {
+    let (wake, woken) = mpsc::channel();
+    let config = Config { clock: Clock::System, ..runs::config(&SimDisk::new(Rng::new(1))) };
+    let mut engine = ForeignEngine::open(config, Box::new(move || wake.send(()).unwrap())).unwrap();
+    runs::start(&mut engine, "a");
+    runs::told(&mut engine);
+    let (go, wait) = mpsc::channel::<()>();
+    let target = SimDisk::new(Rng::new(2));
+    let open = Box::new(move || {
+        wait.recv().unwrap();
+        Ok(Box::new(target) as Box<dyn Storage>)
+    });
+    engine.group().backup_aside(open, Box::new(|_, made| made.unwrap())).unwrap();
+    assert!(!engine.idle().1, "there is nothing yet");
+    assert!(woken.try_recv().is_err());
+    go.send(()).unwrap();
+    // Patience, not a measure.
+    woken.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    drop(woken);
+    engine.group().abandon();
+}
