@@ -2084,6 +2084,16 @@ export interface Engine extends AsyncDisposable {
   metricsText(): Promise<string>;
   /** Whether it works, and what is wrong. */
   health(): Promise<Health>;
+  /**
+   * Copies what is durable now, all of the directory, into a directory that is new or empty, while everything goes on; opening
+   * the copy restores it, and is like an open after a kill. Resolved: the copy is durable. No checkpoint is made
+   * meanwhile, so that the log grows. A copy that failed or was killed is refused by `open` with the reason; the next
+   * backup into its directory replaces it.
+   * @throws {@link StorageError} if the directory has other files or cannot be written to, or the engine is in memory;
+   * {@link StorageFullError}, {@link ClosedError} if the engine is closed meanwhile
+   * @example `await engine.backup('/backups/2026-12-03')`
+   */
+  backup(directory: string): Promise<void>;
   /** Lets the process end while the engine is open. */
   unref(): this;
   /** Undoes `unref`. */

@@ -209,6 +209,7 @@ export interface NativeEngine extends PumpVerbs {
   /** Law 8: runs that nothing will ever wake. */
   orphans(): string;
   metrics(): string;
+  backup(token: number, directory: string): void;
   health(): string;
   report(): string;
   /** What somebody should know about the directory, a row each. */

@@ -248,6 +248,12 @@ export class Engine {
     return metricsText(this.core);
   }
 
+  /** Copies what is durable now to a new directory, while it runs. Resolved: the copy is durable and can be opened. */
+  async backup(directory: string): Promise<void> {
+    if (typeof directory !== 'string' || directory === '') throw new TypeError('engine.backup needs a directory');
+    await this.core.request((token) => this.core.native.backup(token, directory), String).promise;
+  }
+
   /** Whether it works, and what is wrong. */
   health(): Promise<{ readonly status: string; readonly problems: readonly string[] }> {
     return promised(() => {

@@ -96,7 +96,9 @@ impl From<GroupError> for EngineError {
         match error {
             GroupError::Log(error) => error.into(),
             GroupError::Store(ref reason) => EngineError::new(store_code(reason), error.to_string()),
-            GroupError::Record(..) => EngineError::new(ErrorCode::LogCorrupt, error.to_string()),
+            GroupError::Record(..) | GroupError::UnfinishedCopy => {
+                EngineError::new(ErrorCode::LogCorrupt, error.to_string())
+            }
             GroupError::Shards(text) => EngineError::new(ErrorCode::BadInput, text),
             GroupError::Tasks(error) => EngineError::new(ErrorCode::BadInput, error.to_string()),
             GroupError::Schedule(error) => EngineError::new(ErrorCode::BadInput, error.to_string()),

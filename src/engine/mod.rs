@@ -4,6 +4,7 @@
 //! says through the verbs what its code asks for and how step bodies ended. It knows no JS.
 
 mod awakeables;
+mod backup;
 mod branching;
 mod commands;
 mod config;

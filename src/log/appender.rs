@@ -12,7 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+mod copy;
 mod trim;
+
+pub use copy::{GoesOn, copy_file};
 
 /// How the log is laid out.
 #[derive(Clone, Copy, Debug)]

@@ -35,7 +35,7 @@ mod damage_tests;
 #[cfg(test)]
 mod tests;
 
-pub use appender::{Kick, Log, LogOptions, LogState};
+pub use appender::{GoesOn, Kick, Log, LogOptions, LogState, copy_file};
 pub use error::LogError;
 pub use file_storage::FileStorage;
 pub use memory_storage::MemoryStorage;

@@ -148,6 +148,8 @@ fn export_reads(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Re
         Ok(rows.join(&ROW.to_string()))
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "backup", move |call| Ok(shared.borrow().backup(call.number(0)?, call.str(1)?)?))?;
+    let shared = Rc::clone(engine);
     export(env, object, "health", move |_| {
         let (status, problems) = shared.borrow().health();
         Ok(std::iter::once(status.to_owned()).chain(problems).collect::<Vec<_>>().join(&FIELD.to_string()))

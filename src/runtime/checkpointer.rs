@@ -4,7 +4,7 @@
 //! The log takes and acknowledges records whatever becomes of a checkpoint: it only grows until one succeeds.
 
 use super::group::Group;
-use super::store_files;
+use super::{store_files, threads};
 use crate::log::{LogError, LogState, Storage};
 use crate::store::{Identity, Store, StoreError};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -142,6 +142,16 @@ impl Keeper {
         if self.is_abandoned.load(Ordering::Acquire) { Err(LogError::Closed) } else { Ok(()) }
     }
 
+    /// Whether a copy of the directory is to go on: until the directory is let go of.
+    pub(super) fn may_copy(&self) -> Result<(), LogError> {
+        if *self.is_over.lock() { Err(LogError::Closed) } else { Ok(()) }
+    }
+
+    /// The directory.
+    pub(super) fn storage(&self) -> &dyn Storage {
+        &*self.storage
+    }
+
     /// The store, for one checkpoint at a time.
     pub(super) fn take(&self) -> MutexGuard<'_, Option<Store>> {
         self.store.lock()
@@ -200,7 +210,7 @@ impl Group {
         // What was found at the open may be enough for one.
         keeper.appended(self.log.appended_bytes());
         let (group, work) = (Arc::downgrade(self), Arc::clone(&keeper));
-        let spawned = std::thread::Builder::new().name("fusee-store".into()).spawn(move || run(&group, &work));
+        let spawned = threads::start("fusee-store", Box::new(move || run(&group, &work)));
         match spawned {
             Ok(spawned) => *thread = Some(spawned),
             Err(error) => keeper.note(Some(format!("their thread could not be started: {error}"))),

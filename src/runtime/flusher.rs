@@ -154,7 +154,7 @@ impl Flusher {
                 return;
             }
             let flusher = Arc::clone(self);
-            let spawned = std::thread::Builder::new().name("fusee-log".into()).spawn(move || flusher.run());
+            let spawned = super::threads::start("fusee-log", Box::new(move || flusher.run()));
             match spawned {
                 Ok(handle) => *thread = Some(handle),
                 // Without a thread this one has to do it.

@@ -1,5 +1,6 @@
 //! Everything of one directory in one process: the log, all shards, each behind its own lock, the flusher.
 
+use super::backup::is_unfinished;
 use super::cell::{HostEvent, Output, ShardCell};
 use super::checkpointer::Keeper;
 use super::clock::Clock;
@@ -37,6 +38,8 @@ pub struct Group {
     pub(super) tasks: Tasks,
     /// Makes checkpoints; `None`: nobody does.
     pub(super) keeper: Option<Arc<Keeper>>,
+    /// Copies of the directory that are being made.
+    pub(super) copies: AtomicU64,
     store_id: [u8; 16],
     /// Numbers for records that a poisoned log did not take: nothing rests on them, nothing is released for them.
     void: AtomicU64,
@@ -79,6 +82,9 @@ impl Group {
         }
         if workers > WORKERS_MAX {
             return Err(GroupError::Shards(format!("a directory has at most {WORKERS_MAX} workers, not {workers}")));
+        }
+        if is_unfinished(&*storage) {
+            return Err(GroupError::UnfinishedCopy);
         }
         let loading = RefCell::new(Loading::new(&*storage, &mut tasks, checkpoints.is_some()));
         let opening = Log::open_beside(
@@ -150,6 +156,7 @@ impl Group {
             relay,
             tasks,
             keeper,
+            copies: AtomicU64::new(0),
             store_id: opened.store_id,
             void: AtomicU64::new(0),
             ghosts: Ghosts::default(),

@@ -8,6 +8,7 @@
 //! * No lock but the log's device lock is held over a flush.
 //! * Everything that leaves the process is released in [`held`], by LSN, and nowhere else.
 
+mod backup;
 mod cell;
 mod checkpoint;
 mod checkpointer;
@@ -28,8 +29,10 @@ mod resend;
 mod saved_tasks;
 mod store_files;
 mod tasks;
+mod threads;
 mod watchdog;
 
+pub use backup::Done;
 pub use cell::{HostEvent, Output, Question, ShardCell, Token};
 pub use checkpointer::{CheckpointError, CheckpointOptions};
 pub use clock::Clock;

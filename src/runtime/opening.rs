@@ -1,5 +1,6 @@
 //! What opening a directory takes and gives: options, what was found, why it cannot be, and the record that begins it.
 
+use super::backup::UNFINISHED_COPY;
 use super::checkpointer::CheckpointOptions;
 use super::clock::Clock;
 use super::flusher::FlushMode;
@@ -82,6 +83,8 @@ pub enum GroupError {
     Store(StoreError),
     /// The directory belongs to another shard count, or the count is out of range.
     Shards(String),
+    /// It is a copy that was not finished.
+    UnfinishedCopy,
     /// Queues or limits are defined as they cannot be.
     Tasks(crate::scheduler::ConfigError),
     /// A declared schedule is refused, and with it all of them.
@@ -94,6 +97,11 @@ impl fmt::Display for GroupError {
             GroupError::Log(error) => error.fmt(formatter),
             GroupError::Store(error) => write!(formatter, "file \"{STORE_NAME}\": {error}"),
             GroupError::Record(lsn, text) => write!(formatter, "record {lsn} cannot be understood: {text}"),
+            GroupError::UnfinishedCopy => write!(
+                formatter,
+                "the directory is a copy that was not finished, as its file \"{UNFINISHED_COPY}\" says; nothing was changed, \
+                 make another copy with engine.backup, or open one that is whole"
+            ),
             GroupError::Shards(text) => formatter.write_str(text),
             GroupError::Tasks(error) => error.fmt(formatter),
             GroupError::Schedule(error) => error.fmt(formatter),

@@ -231,7 +231,9 @@ impl Group {
             self.durable()
         };
         let is_poisoned = matches!(self.log_state(), LogState::Poisoned(_));
-        if !self.is_shared() && (durable >= self.last() || is_poisoned) {
+        // Nobody else has anything for it, but for a copy that is being made.
+        let is_alone = !self.is_shared() && self.copies.load(Ordering::SeqCst) == 0;
+        if is_alone && (durable >= self.last() || is_poisoned) {
             return durable;
         }
         if !self.places.arm(right) {

@@ -145,10 +145,11 @@ impl Group {
             return;
         }
         let (group, watchdog) = (Arc::downgrade(self), Arc::clone(watchdog));
-        let spawned = std::thread::Builder::new().name("fusee-watch".into()).spawn(move || {
+        let watch = move || {
             // Without it nothing is lost but its reports.
             drop(catch_unwind(AssertUnwindSafe(|| run(&group, &watchdog))));
-        });
+        };
+        let spawned = super::threads::start("fusee-watch", Box::new(watch));
         // Where there is no thread to be had, blocked parts are not seen; everything else works.
         *thread = spawned.ok();
     }

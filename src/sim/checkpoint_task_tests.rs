@@ -23,23 +23,23 @@ fn tasks() -> TaskConfig {
     }
 }
 
-fn config(disk: &SimDisk, now_ms: i64) -> Config {
+pub(super) fn config(disk: &SimDisk, now_ms: i64) -> Config {
     Config { tasks: tasks(), definitions: vec!["flow".into()], clock: Clock::virtual_at(now_ms), ..base(disk) }
 }
 
 /// A process over a disk, what it was told, and what runs in it.
-struct World {
-    disk: SimDisk,
-    engine: ForeignEngine,
-    now_ms: i64,
-    makes_checkpoints: bool,
-    told: Vec<String>,
-    given: BTreeMap<String, Lease>,
-    tokens: Token,
+pub(super) struct World {
+    pub(super) disk: SimDisk,
+    pub(super) engine: ForeignEngine,
+    pub(super) now_ms: i64,
+    pub(super) makes_checkpoints: bool,
+    pub(super) told: Vec<String>,
+    pub(super) given: BTreeMap<String, Lease>,
+    pub(super) tokens: Token,
 }
 
 impl World {
-    fn new(seed: u64, makes_checkpoints: bool) -> World {
+    pub(super) fn new(seed: u64, makes_checkpoints: bool) -> World {
         let disk = SimDisk::new(Rng::new(seed));
         let engine = ForeignEngine::open(config(&disk, STARTED_MS), Box::new(|| {})).unwrap();
         let (told, given) = (Vec::new(), BTreeMap::new());
@@ -51,7 +51,7 @@ impl World {
         self.tokens
     }
 
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         for _ in 0..4 {
             self.engine.group().flush();
             let mut events = Events::default();
@@ -132,7 +132,7 @@ impl World {
         self.engine.task_outcomes([(lease, outcome)].into_iter());
     }
 
-    fn checkpoint(&mut self) {
+    pub(super) fn checkpoint(&mut self) {
         if self.makes_checkpoints {
             self.engine.group().checkpoint().unwrap();
         }
@@ -150,7 +150,7 @@ impl World {
     }
 
     /// All that can be asked of the scheduler.
-    fn portrait(&mut self) -> Vec<String> {
+    pub(super) fn portrait(&mut self) -> Vec<String> {
         let now_ms = self.now_ms;
         self.engine.group().with_tasks(|cell, _| {
             let engine = &mut cell.engine;
@@ -201,7 +201,7 @@ fn schedule(rng: &mut Rng) -> ScheduleSpec<'static> {
 }
 
 /// The same choice in both worlds.
-fn step(world: &mut World, rng: &mut Rng) {
+pub(super) fn step(world: &mut World, rng: &mut Rng) {
     let newest = world.engine.group().with_tasks(|cell, _| cell.engine.totals().submitted);
     match rng.below(20) {
         0..=5 => {
@@ -361,7 +361,7 @@ fn at_every_call(prepare: &dyn Fn(&SimDisk, u64), goes_on: bool) {
 }
 
 /// Lines about tasks that are over or wait for others: no crash changes them.
-fn steady(portrait: Vec<String>) -> Vec<String> {
+pub(super) fn steady(portrait: Vec<String>) -> Vec<String> {
     portrait.into_iter().filter(|line| line.contains("Ended(") || line.contains("Blocked")).collect()
 }
 

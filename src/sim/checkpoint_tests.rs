@@ -32,7 +32,7 @@ fn engine(disk: &SimDisk) -> ForeignEngine {
 }
 
 /// Starts a run whose input is long and says its id.
-fn start(engine: &mut ForeignEngine, id: &str) {
+pub(super) fn start(engine: &mut ForeignEngine, id: &str) {
     start_with(engine, id, &id.repeat(400 / id.len()));
 }
 
@@ -53,7 +53,7 @@ fn start_with(engine: &mut ForeignEngine, id: &str, input: &str) {
     engine.start(1, request).unwrap();
 }
 
-fn told(engine: &mut ForeignEngine) -> Vec<(EventKind, String)> {
+pub(super) fn told(engine: &mut ForeignEngine) -> Vec<(EventKind, String)> {
     engine.group().flush();
     let mut events = Events::default();
     while engine.tick(&mut events) {}

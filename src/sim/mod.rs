@@ -27,6 +27,8 @@ mod rng;
 mod world;
 
 #[cfg(test)]
+mod backup_tests;
+#[cfg(test)]
 mod checkpoint_task_tests;
 #[cfg(test)]
 mod checkpoint_tests;
