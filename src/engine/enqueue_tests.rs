@@ -5,6 +5,8 @@ use crate::log::MemoryStorage;
 use std::collections::BTreeMap;
 
 const SLOTS: &str = "line";
+/// A queue with room for all.
+const WIDE: &str = "wide";
 
 /// An engine with a queue of one slot and three shards, and the runs whose code it has.
 struct Rig {
@@ -19,7 +21,7 @@ struct Rig {
 fn config() -> Config {
     let mut tasks = TaskConfig::default();
     let line = QueueConfig { concurrency: 1, ..QueueConfig::default() };
-    tasks.queues = [(SLOTS.into(), line)].into();
+    tasks.queues = [(SLOTS.into(), line), (WIDE.into(), QueueConfig::default())].into();
     tasks.limits = [("one".into(), LimitSpec::Concurrency(1))].into();
     let memory = Durability::Memory(MemoryStorage::new());
     Config {
@@ -264,7 +266,7 @@ fn behind(rig: &mut Rig) {
     rig.settle();
     let token = rig.token();
     let after = vec![Edge { parent: Parent::Run("a", None), condition: Condition::Completion }];
-    let spec = TaskSpec { after, ..TaskSpec::new("default", "flow", b"") };
+    let spec = TaskSpec { after, ..TaskSpec::new(WIDE, "flow", b"") };
     rig.engine.enqueue_run(token, rig_request("b"), &spec).unwrap();
     rig.settle();
     let is_open = rig.status("a").is_none();
