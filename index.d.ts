@@ -390,15 +390,21 @@ export interface Edge {
   readonly on: 'complete' | 'failure' | 'success';
 }
 
-/** A task that another waits for: a handle, an id or a key (it must complete), or an {@link Edge}. */
-export type Dependency = TaskHandle<any> | TaskRef<any> | string | Edge;
+/** What can be waited for: a task, by its handle, id or key, or a run of a workflow, by its handle. */
+export type Awaitable = TaskHandle<any> | TaskRef<any> | WorkflowHandle<any> | string;
 
-/** Holds when the task ended `failed` or `dead` (not when it was cancelled, skipped or expired). */
-export function onFailure(run: TaskHandle<any> | TaskRef<any> | string): Edge;
-/** Holds when the task ended, however it ended. */
-export function onComplete(run: TaskHandle<any> | TaskRef<any> | string): Edge;
-/** Holds when the task ended `completed`. The same as giving the task itself. */
-export function onSuccess(run: TaskHandle<any> | TaskRef<any> | string): Edge;
+/**
+ * What a task or an enqueued workflow waits for: a task or run, which must complete, or an {@link Edge}. A run that continues
+ * as new, or is reset, is waited for until the last of those that take its place has ended.
+ */
+export type Dependency = Awaitable | Edge;
+
+/** Holds when the task ended `failed` or `dead`, or the run `failed` or `timedOut` (not when it was cancelled, skipped or expired). */
+export function onFailure(run: Awaitable): Edge;
+/** Holds when the task or run ended, however it ended. */
+export function onComplete(run: Awaitable): Edge;
+/** Holds when the task or run ended `completed`. The same as giving it itself. */
+export function onSuccess(run: Awaitable): Edge;
 
 /** What happens to a task whose key is taken. */
 export interface Dedupe {
@@ -441,7 +447,7 @@ export interface EnqueueOptions {
   tenant?: string;
   /** Tasks with the same key run one at a time, in the order of the calls, retries included. */
   orderKey?: string;
-  /** Tasks that must end first. */
+  /** Tasks and runs that must end first. */
   after?: readonly Dependency[];
   /** Limits, beside the definition's. */
   limits?: readonly LimitCall[];
@@ -890,7 +896,9 @@ export interface TaskContext {
   progress(value: unknown): void;
   /** Writes a line with the task's id and attempt. */
   readonly log: Logger;
-  /** The tasks in `after`, in that order, with what they ended with, as far as they are remembered. */
+  /**
+   * The tasks in `after` and then the runs, in that order, with what they ended with; tasks as far as they are remembered.
+   */
   readonly parents: readonly ParentResult[];
   /** About the task. */
   readonly info: TaskInfo;
@@ -913,14 +921,14 @@ export interface TaskInfo {
   readonly tags: { readonly [name: string]: string };
 }
 
-/** How a task in `after` ended. */
+/** How a task or run in `after` ended. */
 export interface ParentResult {
-  /** Id of the task. */
+  /** Its id. */
   readonly id: string;
   /** Name of its definition. */
   readonly type: string;
   /** How it ended. */
-  readonly status: TaskStatus;
+  readonly status: TaskStatus | EndStatus;
   /** When it completed. */
   readonly result?: unknown;
   /** When it did not. */
@@ -2009,7 +2017,7 @@ export interface Engine extends AsyncDisposable {
   /**
    * Puts a task into its queue. **Resolved: admitted and durable.**
    * @throws {@link QueueFullError}, {@link ReservationError}, {@link BusyError} by `dedupe`, {@link UnknownDefinitionError},
-   *   {@link StorageFullError}, {@link StorageError}, {@link ClosedError}; `TypeError` on unknown queues and limits, loops in
+   *   {@link RunNotFoundError} when there is no such run as in `after`, {@link StorageFullError}, {@link StorageError}, {@link ClosedError}; `TypeError` on unknown queues and limits, loops in
    *   `after`, values that cannot be recorded
    */
   enqueue<T extends AnyTask>(

@@ -81,6 +81,9 @@ export async function usage(): Promise<void> {
   is<Date[]>()(await engine.schedules.preview({ cron: '@daily' }, 3));
   is<(TaskHandle | WorkflowHandle)[]>()(await engine.schedules.backfill('s', { from: 0, to: new Date() }));
   is<unknown>()(await (await engine.schedules.trigger('s')).result());
+  const sums = await engine.start(sum, [1]);
+  await engine.enqueue(nothing, undefined, { after: [sums, onFailure(sums), engine.handle('x')] });
+  await engine.enqueue(idle, undefined, { after: [sums] });
   await open('./data', {
     workflows: [sum, idle],
     schedules: {

@@ -44,7 +44,7 @@ export interface TaskRow {
   readonly error: unknown;
 }
 
-/** How a task that another one waited for ended. */
+/** How a task or run that another one waited for ended. */
 export interface ParentResult {
   readonly id: string;
   readonly type: string;
@@ -52,6 +52,12 @@ export interface ParentResult {
   readonly result?: unknown;
   readonly error?: unknown;
 }
+
+/** Added to the number of the status of a run. */
+const RUN_END = 32;
+const RUN_ENDS = 'failed completed failed cancelled terminated timedOut failed failed continuedAsNew'
+  .split(' ')
+  .concat('skipped missed expired shed'.split(' '));
 
 /** The name of a status. */
 export function taskStatus(code: number): string {
@@ -114,7 +120,7 @@ export function readTaskResult(payloads: Payloads, text: string, code: number): 
 export function readParents(payloads: Payloads, text: string): readonly ParentResult[] {
   return (text === '' ? [] : text.split(ROW)).map((row) => {
     const [id, type, code, payload] = row.split(FIELD) as [string, string, string, string];
-    const status = taskStatus(Number(code));
+    const status = Number(code) > RUN_END ? RUN_ENDS[Number(code) - RUN_END]! : taskStatus(Number(code));
     const base = { id, type, status };
     return status === 'completed'
       ? { ...base, result: resultOf(payloads, payload) }

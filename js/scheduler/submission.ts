@@ -13,12 +13,17 @@ export interface EnqueueOptions {
   readonly [option: string]: unknown;
 }
 
-/** A condition on how another task ends. */
+/** A condition on how another task, or a run of a workflow, ends. */
 export interface Edge {
   readonly kind: 'edge';
   readonly run: string;
+  /** Of a workflow: one run of it; empty: the latest one. Of a task: `undefined`. */
+  readonly runId: string | undefined;
   readonly on: 'success' | 'complete' | 'failure';
 }
+
+/** What is waited for. */
+type Ref = Pick<Edge, 'run' | 'runId'>;
 
 /** What `enqueue` can be told. */
 export const ENQUEUE_OPTIONS = [
@@ -42,25 +47,27 @@ export const ENQUEUE_OPTIONS = [
   'durationHint',
 ];
 const CONDITIONS = ['success', 'complete', 'failure'];
+/** Added to the number of a condition on a run. */
+const ON_RUN = 16;
 const ON_MISS = ['late', 'skip', 'fail'];
 
-/** Holds when the task ended `completed`. The same as giving the task itself. */
+/** Holds when the task or run ended `completed`. The same as giving it itself. */
 export function onSuccess(run: unknown): Edge {
   return edge(run, 'success');
 }
 
-/** Holds when the task ended, however it ended. */
+/** Holds when the task or run ended, however it ended. */
 export function onComplete(run: unknown): Edge {
   return edge(run, 'complete');
 }
 
-/** Holds when the task ended `failed` or `dead`. */
+/** Holds when the task ended `failed` or `dead`, or the run `failed` or `timedOut`. */
 export function onFailure(run: unknown): Edge {
   return edge(run, 'failure');
 }
 
 function edge(run: unknown, on: Edge['on']): Edge {
-  return Object.freeze({ kind: 'edge', run: refOf(run), on });
+  return Object.freeze({ kind: 'edge', ...refOf(run), on });
 }
 
 /** Packs a submission. `payload`: the input, encoded. @throws TypeError, RangeError */
@@ -187,15 +194,24 @@ function packParent(parent: unknown): string {
   const given = parent as Partial<Edge> | null;
   const isEdge = typeof given === 'object' && given?.kind === 'edge';
   const on = isEdge ? CONDITIONS.indexOf(String(given.on)) : 0;
-  return `${on}${PART}${isEdge ? refOf(given.run) : refOf(parent)}`;
+  const { run, runId } = isEdge ? (given as Edge) : refOf(parent);
+  return runId === undefined ? `${on}${PART}${run}` : `${on + ON_RUN}${PART}${run}${PART}${runId}`;
 }
 
-function refOf(run: unknown): string {
-  const given = run as { readonly kind?: unknown; readonly id?: unknown } | null | undefined;
-  const id = typeof run === 'string' ? run : given?.kind === 'task' ? given.id : undefined;
-  if (id === undefined) throw new TypeError(`a task is named by its handle, its id or its key, not by ${shown(run)}`);
-  checkText(id, 'the id or key of a task');
-  return id;
+function refOf(run: unknown): Ref {
+  const given = run as { readonly kind?: unknown; readonly id?: unknown; readonly runId?: unknown } | null | undefined;
+  const isHandle = given?.kind === 'task' || given?.kind === 'workflow';
+  const id = typeof run === 'string' ? run : isHandle ? given.id : undefined;
+  if (id === undefined) {
+    throw new TypeError(
+      `a task is named by its handle, its id or its key, a workflow by its handle, not by ${shown(run)}`,
+    );
+  }
+  checkText(id, 'the id or key in after');
+  if (given?.kind !== 'workflow') return { run: id, runId: undefined };
+  const { runId = '' } = given;
+  if (runId !== '') checkText(runId, 'the run id in after');
+  return { run: id, runId: runId };
 }
 
 function listOf(value: unknown, what: string): readonly unknown[] {

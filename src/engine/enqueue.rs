@@ -9,6 +9,7 @@ use super::tasks::check_spec;
 use crate::machine::{Enqueued, Explanation, StartCommand, Target, check_actor, check_text};
 use crate::record::{Caller, Dedupe, NewRun, TEXT_BYTES_MAX, TaskSpec, encode_order, run_id};
 use crate::runtime::{Output, TaskEvent, Token};
+use crate::scheduler::Refusal;
 
 /// What a run's own fields take in the record that has its order, too, at most.
 pub(super) const RUN_FIELDS_BYTES: usize = 3 * TEXT_BYTES_MAX + 128;
@@ -79,11 +80,14 @@ impl ForeignEngine {
 
     /// Says what can be said before anything is recorded.
     fn refuses(&self, token: Token, spec: &TaskSpec<'_>) -> bool {
-        self.group.with_tasks(|cell, work| match cell.engine.check_enqueue(work.now_ms, spec) {
-            Ok(()) => false,
-            Err(refusal) => {
-                cell.tell(work, token, TaskEvent::Submitted(token, vec![Err(refusal)]));
-                true
+        let unknown = self.unknown_run(spec).map(|id| Refusal::UnknownRun(id.into()));
+        self.group.with_tasks(|cell, work| {
+            match unknown.map_or_else(|| cell.engine.check_enqueue(work.now_ms, spec), Err) {
+                Ok(()) => false,
+                Err(refusal) => {
+                    cell.tell(work, token, TaskEvent::Submitted(token, vec![Err(refusal)]));
+                    true
+                }
             }
         })
     }

@@ -5,6 +5,8 @@ use crate::log::MemoryStorage;
 use std::collections::BTreeMap;
 
 const SLOTS: &str = "line";
+/// A queue with room for all.
+const WIDE: &str = "wide";
 
 /// An engine with a queue of one slot and three shards, and the runs whose code it has.
 struct Rig {
@@ -19,7 +21,7 @@ struct Rig {
 fn config() -> Config {
     let mut tasks = TaskConfig::default();
     let line = QueueConfig { concurrency: 1, ..QueueConfig::default() };
-    tasks.queues = [(SLOTS.into(), line)].into();
+    tasks.queues = [(SLOTS.into(), line), (WIDE.into(), QueueConfig::default())].into();
     tasks.limits = [("one".into(), LimitSpec::Concurrency(1))].into();
     let memory = Durability::Memory(MemoryStorage::new());
     Config {
@@ -28,6 +30,22 @@ fn config() -> Config {
         clock: Clock::virtual_at(1_000),
         tasks,
         ..Config::new(memory)
+    }
+}
+
+fn rig_request(id: &str) -> StartRequest<'_> {
+    StartRequest {
+        id,
+        kind: "flow",
+        version: 1,
+        input: b"1",
+        reuse: IdReuse::Reject,
+        conflict: IdConflict::SameInput,
+        attributes: b"",
+        timeout_ms: Some(60_000),
+        actor: None,
+        result_token: None,
+        with: None,
     }
 }
 
@@ -44,19 +62,7 @@ impl Rig {
 
     fn enqueue(&mut self, id: &str) -> Token {
         let token = self.token();
-        let request = StartRequest {
-            id,
-            kind: "flow",
-            version: 1,
-            input: b"1",
-            reuse: IdReuse::Reject,
-            conflict: IdConflict::SameInput,
-            attributes: b"",
-            timeout_ms: Some(60_000),
-            actor: None,
-            result_token: None,
-            with: None,
-        };
+        let request = rig_request(id);
         let limits = vec![crate::record::LimitUse { name: "one", key: None, amount: 1 }];
         let spec = TaskSpec { limits, ..TaskSpec::new(SLOTS, "flow", b"") };
         self.engine.enqueue_run(token, request, &spec).unwrap();
@@ -250,5 +256,38 @@ fn a_crash_after_any_record_makes_each_run_of_a_schedule_once_law_3_law_7_law_8(
         rig.started.clear();
         rig.settle();
         assert!(rig.started.is_empty(), "{what}, and another one");
+    }
+}
+
+/// A run is enqueued behind another one, which ends.
+fn behind(rig: &mut Rig) {
+    use crate::record::{Condition, Edge, Parent};
+    rig.enqueue("a");
+    rig.settle();
+    let token = rig.token();
+    let after = vec![Edge { parent: Parent::Run("a", None), condition: Condition::Completion }];
+    let spec = TaskSpec { after, ..TaskSpec::new(WIDE, "flow", b"") };
+    rig.engine.enqueue_run(token, rig_request("b"), &spec).unwrap();
+    rig.settle();
+    let is_open = rig.status("a").is_none();
+    assert!(!is_open || !rig.started.contains(&"b".to_owned()), "it does not start before");
+    rig.finish("a");
+    rig.finish("b");
+}
+
+#[test]
+fn a_crash_after_any_record_loses_and_doubles_no_wait_for_a_run_law_3_law_8() {
+    let mut first = Rig::open();
+    behind(&mut first);
+    assert_eq!(first.started, ["a", "b"]);
+    let past = first.engine.past().unwrap();
+    for cut in 0..=past.len() {
+        let mut rig = Rig::open();
+        rig.engine.rewind(&past, cut, 1_000).unwrap();
+        rig.settle();
+        behind(&mut rig);
+        let what = format!("after a crash behind record {cut} of {}", past.len());
+        assert_eq!(["a", "b"].map(|id| rig.status(id)), [Some(Status::Completed); 2], "{what}");
+        assert!(rig.engine.orphans().is_empty(), "LAW-8, {what}");
     }
 }

@@ -3,7 +3,7 @@
 use super::events::{EventKind, Events, ROW, fields};
 use super::schedule_rows::translate_schedule;
 use super::tasks::{status_code, submitted_row, task_id};
-use crate::record::{LimitSpec, Outcome};
+use crate::record::{LimitSpec, Outcome, RunNo};
 use crate::runtime::{TaskCell, TaskEnd, TaskEvent, attempt_notes};
 use crate::scheduler::limits::Usage;
 use crate::scheduler::{AbortReason, AttemptNote, QueueView, Reason, TaskView, Warning};
@@ -41,6 +41,28 @@ pub(super) fn parent_row(task: &TaskView<'_>) -> String {
     let is_completed = task.status == crate::scheduler::Status::Ended(Outcome::Completed);
     let payload = if is_completed { task.payload } else { task.failure };
     fields(&[&task_id(task.task), task.kind, &status_code(task.status).to_string(), &text(payload)])
+}
+
+/// A run that a task waited for.
+pub(super) struct AwaitedRun {
+    pub(super) id: String,
+    pub(super) run: Option<RunNo>,
+    status: crate::record::Status,
+    payload: Box<[u8]>,
+}
+
+impl From<(&str, Option<RunNo>, crate::record::Status, &[u8])> for AwaitedRun {
+    fn from((id, run, status, payload): (&str, Option<RunNo>, crate::record::Status, &[u8])) -> AwaitedRun {
+        AwaitedRun { id: id.to_owned(), run, status, payload: payload.into() }
+    }
+}
+
+impl AwaitedRun {
+    /// As the row of a task; the number of its status is behind 32.
+    pub(super) fn row(&self, kind: &str) -> String {
+        let code = 32 + u32::from(self.status.code());
+        fields(&[&self.id, kind, &code.to_string(), &text(&self.payload)])
+    }
 }
 
 /// Why a task does not run: a word, and what belongs to it.

@@ -5,10 +5,11 @@ use super::events::{ROW, fields};
 use super::foreign::ForeignEngine;
 use super::host::Slot;
 use super::keys::task_key;
-use super::task_rows::{limit_row, parent_row, queue_row, reason_row, task_row};
-use crate::machine::{Halt, Limits};
+use super::task_rows::{AwaitedRun, limit_row, parent_row, queue_row, reason_row, task_row};
+use crate::machine::{Halt, Limits, Target};
 use crate::record::{
-    Class, FIELDS_BYTES_MAX, LimitSpec, Outcome, Seq, TEXT_BYTES_MAX, TaskNo, TaskRole, TaskSpec, encode_failure,
+    Class, FIELDS_BYTES_MAX, LimitSpec, Outcome, Parent, Seq, TEXT_BYTES_MAX, TaskNo, TaskRole, TaskSpec,
+    encode_failure,
 };
 use crate::runtime::{TaskCell, TaskEvent, TaskWork, Token};
 use crate::scheduler::{Dedupe, Failure, Lease, Member, MemberNo, Refusal, Status, TaskView};
@@ -106,8 +107,27 @@ impl ForeignEngine {
         self.check_open()?;
         self.group.admits()?;
         submissions.iter().try_for_each(|(spec, _)| self.check_spec(spec)).map_err(bad_input)?;
-        self.group.with_tasks(|cell, work| cell.submit(work, token, submissions.iter()));
+        let unknown: Vec<Option<&str>> = submissions.iter().map(|(spec, _)| self.unknown_run(spec)).collect();
+        self.group.with_tasks(|cell, work| {
+            let checked = submissions.iter().zip(&unknown);
+            cell.decide(work, token, checked, |engine, now_ms, ((spec, dedupe), unknown)| match unknown {
+                Some(id) => Err(Refusal::UnknownRun((*id).into())),
+                None => engine.handle_submit(now_ms, spec, *dedupe),
+            });
+        });
         Ok(())
+    }
+
+    /// The first workflow that a task would wait for and that there is none of.
+    pub(super) fn unknown_run<'a>(&self, spec: &TaskSpec<'a>) -> Option<&'a str> {
+        spec.after.iter().find_map(|edge| match edge.parent {
+            Parent::Run(id, run) => {
+                let shard = self.group.shard_of(id);
+                let is_there = self.group.with(shard, |cell, _| cell.shard.find(Target { id, run }).is_ok());
+                (!is_there).then_some(id)
+            }
+            Parent::Number(_) | Parent::Key(_) => None,
+        })
     }
 
     /// The code of a run asks for a task, which is as important as the run if `inherits_class`. Its end, or for a detached one that it exists, is delivered to this operation.
@@ -317,15 +337,24 @@ impl ForeignEngine {
         })
     }
 
-    /// Rows of those that a task waited for: id, type, status, what they ended with.
+    /// Rows of those that a task waited for, tasks first: id, type, status, what they ended with.
     #[must_use]
     pub fn task_parents(&self, task: TaskNo) -> String {
-        self.group.with_tasks(|cell, _| {
+        let (mut rows, runs) = self.group.with_tasks(|cell, _| {
             let parents = cell.engine.task(task).map(|view| view.parents.to_vec()).unwrap_or_default();
-            let rows: Vec<String> =
-                parents.iter().filter_map(|parent| cell.engine.task(*parent)).map(|view| parent_row(&view)).collect();
-            rows.join(&ROW.to_string())
-        })
+            let known = parents.iter().filter_map(|parent| cell.engine.task(*parent));
+            let rows: Vec<String> = known.map(|view| parent_row(&view)).collect();
+            let runs: Vec<AwaitedRun> = cell.engine.awaited_runs(task).map(AwaitedRun::from).collect();
+            (rows, runs)
+        });
+        rows.extend(runs.into_iter().map(|of| {
+            let kind = self.group.with(self.group.shard_of(&of.id), |cell, _| {
+                let found = cell.shard.find(Target { id: &of.id, run: of.run });
+                found.map_or(String::new(), |run| cell.shard.view(run).kind.to_owned())
+            });
+            of.row(&kind)
+        }));
+        rows.join(&ROW.to_string())
     }
 
     /// The key that all attempts of a task share, and no other task has, of any directory.
@@ -458,6 +487,7 @@ pub(super) fn verb_code(refusal: &Refusal) -> &'static str {
         | Refusal::Invalid(_)
         | Refusal::UnknownParent(_)
         | Refusal::UnknownKey(_)
+        | Refusal::UnknownRun(_)
         | Refusal::Cycle(_)
         | Refusal::DuplicateKey(_) => refusal.code(),
     }
@@ -496,8 +526,8 @@ pub(super) fn fields_bytes(spec: &TaskSpec<'_>) -> usize {
         .after
         .iter()
         .map(|edge| match edge.parent {
-            crate::record::Parent::Key(key) => ENTRY_BYTES + key.len(),
-            crate::record::Parent::Number(_) => ENTRY_BYTES,
+            Parent::Key(key) | Parent::Run(key, _) => ENTRY_BYTES + key.len(),
+            Parent::Number(_) => ENTRY_BYTES,
         })
         .sum();
     FIELDS_BYTES + text_bytes + limit_bytes + pair_bytes + edge_bytes

@@ -89,13 +89,26 @@ fn deduping(text: &str) -> Result<Dedupe, Fault> {
     Ok(Dedupe { mode, scope })
 }
 
+/// So much is added to the number of a condition on a run: id, run id.
+const RUN_EDGE: u8 = 16;
+
 fn edge(text: &str) -> Result<Edge<'_>, Fault> {
     let mut parts = text.splitn(2, PART);
-    let condition = Condition::from_code(number(next(&mut parts)?)?).ok_or_else(|| malformed(text))?;
+    let code: u8 = number(next(&mut parts)?)?;
+    let condition = Condition::from_code(code % RUN_EDGE).ok_or_else(|| malformed(text))?;
     let parent = next(&mut parts)?;
-    let parent = match crate::engine::parse_task_id(parent) {
-        Some(number) => Parent::Number(number),
-        None => Parent::Key(parent),
+    let parent = match (code / RUN_EDGE, crate::engine::parse_task_id(parent)) {
+        (0, Some(number)) => Parent::Number(number),
+        (0, None) => Parent::Key(parent),
+        (..) => {
+            let (id, run) = pair(parent)?;
+            let run = if run.is_empty() {
+                None
+            } else {
+                Some(crate::record::parse_run_id(run).ok_or_else(|| malformed(text))?.1)
+            };
+            Parent::Run(id, run)
+        }
     };
     Ok(Edge { parent, condition })
 }

@@ -8,7 +8,7 @@ use super::tasks::{
     Occurrence, OnMiss, Order, Outcome, Overlap, Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo,
     TaskRecord, TaskSpec, When,
 };
-use super::{DecodeError, Reader, TaskRole, Writer};
+use super::{DecodeError, Reader, RunNo, Status, TaskRole, Writer};
 
 const KEY: u64 = 1;
 const TENANT: u64 = 1 << 1;
@@ -122,6 +122,13 @@ impl<'a> TaskRecord<'a> {
                 write_known_origin(out, *origin);
             }
             TaskRecord::RunAsked { task, time_ms } => head(out, 87, *task, *time_ms),
+            TaskRecord::AwaitedRun { task, time_ms, edge, status, payload, origin } => {
+                head(out, 88, *task, *time_ms);
+                out.number(u64::from(*edge));
+                out.byte(status.code());
+                out.bytes(payload);
+                write_known_origin(out, *origin);
+            }
         }
     }
 
@@ -268,6 +275,14 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<TaskRecord<'a>, DecodeError>
             origin: read_known_origin(from)?,
         },
         87 => TaskRecord::RunAsked { task: task(from)?, time_ms: from.signed()? },
+        88 => TaskRecord::AwaitedRun {
+            task: task(from)?,
+            time_ms: from.signed()?,
+            edge: small(from)?,
+            status: code(from, Status::from_code)?,
+            payload: from.bytes()?,
+            origin: read_known_origin(from)?,
+        },
         other => return Err(DecodeError::Unknown(u64::from(other))),
     })
 }
@@ -442,6 +457,11 @@ fn write_edge(out: &mut Writer<'_>, edge: &Edge<'_>) {
             out.byte(1);
             out.text(key);
         }
+        Parent::Run(id, run) => {
+            out.byte(2);
+            out.text(id);
+            out.option(run.map(|run| run.0), Writer::number);
+        }
     }
     out.byte(edge.condition.code());
 }
@@ -450,6 +470,7 @@ fn read_edge<'a>(from: &mut Reader<'a>) -> Result<Edge<'a>, DecodeError> {
     let parent = match from.byte()? {
         0 => Parent::Number(task(from)?),
         1 => Parent::Key(from.text()?),
+        2 => Parent::Run(from.text()?, from.option(Reader::number)?.map(RunNo)),
         other => return Err(DecodeError::Unknown(u64::from(other))),
     };
     Ok(Edge { parent, condition: code(from, Condition::from_code)? })

@@ -150,6 +150,24 @@ fn samples() -> Vec<(&'static str, TaskRecord<'static>)> {
         ("52 ac02 80a0abfef962 020703 0209 02 01", TaskRecord::OrderJoined { task, time_ms, order, is_changed: true }),
         ("53 020703 0209 02 80a0abfef962 0177", TaskRecord::OrderRefused { order, time_ms, why: b"w" }),
         ("54 0209", TaskRecord::MessageTaken { origin }),
+        (
+            "58 ac02 80a0abfef962 02 02 0165 0209",
+            TaskRecord::AwaitedRun { task, time_ms, edge: 2, status: Status::Failed, payload: b"e", origin },
+        ),
+        (
+            "40 ac02 80a0abfef962 0171 016b 02 0131 8008 02 02 0177 0107 00 02 0178 00 01",
+            TaskRecord::Submitted {
+                task,
+                time_ms,
+                spec: Box::new(TaskSpec {
+                    after: vec![
+                        Edge { parent: Parent::Run("w", Some(RunNo(7))), condition: Condition::Success },
+                        Edge { parent: Parent::Run("x", None), condition: Condition::Completion },
+                    ],
+                    ..TaskSpec::new("q", "k", b"1")
+                }),
+            },
+        ),
         ("57 ac02 80a0abfef962", TaskRecord::RunAsked { task, time_ms }),
         ("56 ac02 80a0abfef962 020703 0209", TaskRecord::RunMade { task, time_ms, caller: order.caller, origin }),
         ("55 ac02 80a0abfef962 04 0209", TaskRecord::RunOver { task, time_ms, outcome: Outcome::Cancelled, origin }),

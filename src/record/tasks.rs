@@ -26,10 +26,11 @@
 //! | 85 | `RunOver` | the run that a task stands for has ended, and so has the task |
 //! | 86 | `RunMade` | the run exists that a task stands for |
 //! | 87 | `RunAsked` | the run that a task stands for is asked to end; implies a message |
+//! | 88 | `AwaitedRun` | a run has ended that the task waits for, or there is none |
 //!
 //! 74 and 77 to 79 have never been written.
 
-use super::{Caller, Origin, TaskRole};
+use super::{Caller, Origin, RunNo, Status, TaskRole};
 
 macro_rules! coded {
     ($(#[$of:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $code:literal),* $(,)? }) => {
@@ -170,6 +171,8 @@ pub enum Parent<'a> {
     Number(TaskNo),
     /// By its key; it need not exist yet if the queue allows that.
     Key(&'a str),
+    /// A workflow by its id: this run of it, or the latest one; and those that take the run's place.
+    Run(&'a str, Option<RunNo>),
 }
 
 /// An edge of the dependency graph, seen from the task that waits.
@@ -590,5 +593,14 @@ pub enum TaskRecord<'a> {
     RunAsked {
         task: TaskNo,
         time_ms: i64,
+    },
+    AwaitedRun {
+        task: TaskNo,
+        time_ms: i64,
+        /// Which of the runs that it waits for, from 1.
+        edge: u32,
+        status: Status,
+        payload: &'a [u8],
+        origin: Origin,
     },
 }

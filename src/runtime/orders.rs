@@ -62,6 +62,9 @@ impl TaskCell {
                 self.engine.handle_run_made(now_ms, *task, *caller, origin);
                 self.run_decided(*task);
             }
+            Body::Ended { run, seq: Seq(edge), status, payload } if *edge > 0 => {
+                self.engine.handle_awaited_run(now_ms, TaskNo(run.0), *edge, *status, payload, origin);
+            }
             Body::Ended { run, payload, .. } => {
                 let task = TaskNo(run.0);
                 self.engine.handle_run_refused(now_ms, task, payload, origin);
@@ -93,6 +96,13 @@ impl TaskCell {
         let reason = "a later occurrence of its schedule took its place".into();
         let lsn = self.last();
         self.outbox.post(ShardId::SCHEDULER, run.shard, lsn, Body::Cancel { id, target: Some(run.run), reason })
+    }
+
+    /// Has a shard say how a run ends. The answer names the task and which of its runs it was.
+    pub(super) fn watch_run(&mut self, task: TaskNo, edge: u32, id: Box<str>, target: Option<RunNo>) -> Message {
+        let (lsn, shard) = (self.last(), shard_of(&id, self.shards));
+        let caller = Caller { shard: ShardId::SCHEDULER, run: RunNo(task.0), seq: Seq(edge) };
+        self.outbox.post(ShardId::SCHEDULER, shard, lsn, Body::Watch { id, target, caller })
     }
 
     /// Says to a run what became of what it asked for.

@@ -552,13 +552,14 @@ impl TaskCell {
             Output::Answer { caller, answer } => Ok(self.tell_run(caller, answer)),
             Output::Launch(order) => Ok(self.launch(*order)),
             Output::EndRun { id, run } => Ok(self.end_run(id, run)),
+            Output::WatchRun { task, edge, id, run } => Ok(self.watch_run(task, edge, id, run)),
             other => Err(other),
         }
     }
 
     fn route(&mut self, output: Output) {
         match output {
-            Output::Answer { .. } | Output::Launch(_) | Output::EndRun { .. } => {
+            Output::Answer { .. } | Output::Launch(_) | Output::EndRun { .. } | Output::WatchRun { .. } => {
                 unreachable!("it leaves as a message")
             }
             Output::Dispatch { task, lease, attempt, member, .. } => {

@@ -1,6 +1,7 @@
 //! What a changed class, time or input does to a task, and what being revived does.
 
 use super::engine::Engine;
+use super::run_edges::RunEnd;
 use super::task::{Place, State, TaskIx};
 use crate::record::{Change, Class};
 
@@ -83,6 +84,9 @@ impl Engine {
             (more.not_before_ms, more.reserve, more.deadline_ms, more.expires_ms) = (None, None, None, None);
             more.failure = Box::default();
             more.edges.clear();
+            for edge in more.runs.iter_mut().filter(|edge| edge.is_awaited()) {
+                edge.end = RunEnd::Past;
+            }
         }
         self.count_pending(queue, class, true);
         if let Some(key) = self.tasks[ix].key().map(Box::<str>::from) {

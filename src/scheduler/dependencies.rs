@@ -21,6 +21,7 @@ impl Engine {
     /// Makes a task wait for a parent, unless the parent ended already.
     pub(super) fn join(&mut self, ix: TaskIx, edge: &Edge<'_>) {
         let parent = match edge.parent {
+            Parent::Run(id, run) => return self.await_run(ix, id, run, edge.condition),
             Parent::Number(number) => self.tasks.find(number),
             Parent::Key(key) => self.keys.get(key).copied(),
         };
@@ -30,7 +31,7 @@ impl Engine {
             (Some(parent), _) => self.join_known(parent, dependent),
             (None, Parent::Key(key)) => self.await_key(ix, key, dependent),
             // Forgotten since: it held, or the record of the child would not stand in the log.
-            (None, Parent::Number(_)) => {}
+            (None, Parent::Number(_) | Parent::Run(..)) => {}
         }
     }
 
@@ -82,7 +83,8 @@ impl Engine {
         let Some(more) = task.more.as_ref() else { return };
         let (number, revivals, edges, awaits) = (task.number, task.revivals, more.edges.clone(), more.awaits.clone());
         let dependent = |condition| Dependent { task: ix, number, revivals, condition };
-        self.tasks[ix].unmet += u32::from(self.tasks[ix].is_unmade());
+        let runs = more.runs.iter().filter(|edge| edge.is_awaited()).count() as u32;
+        self.tasks[ix].unmet += runs + u32::from(self.tasks[ix].is_unmade());
         for edge in edges {
             let Some(parent) = self.tasks.find(edge.parent) else { continue };
             if !self.tasks[parent].is_ended() && self.tasks[parent].revivals == edge.revivals {
@@ -241,7 +243,7 @@ impl Engine {
                 Parent::Key(key) if !self.keys.contains_key(key) && unknown == UnknownKey::Reject => {
                     return Err(Refusal::UnknownKey(key.into()));
                 }
-                Parent::Number(_) | Parent::Key(_) => {}
+                Parent::Number(_) | Parent::Key(_) | Parent::Run(..) => {}
             }
         }
         Ok(())
@@ -269,6 +271,8 @@ impl Engine {
                     let is_waiting = self.tasks.find(number).is_some_and(|ix| waiting.contains(&ix));
                     (is_waiting, number.to_string())
                 }
+                // It may wait for this one all the same: what a run does is not known here.
+                Parent::Run(..) => continue,
                 Parent::Key(parent) => {
                     let is_waiting = self.keys.get(parent).is_some_and(|ix| waiting.contains(ix));
                     (is_waiting || awaited.contains(parent), parent.to_owned())

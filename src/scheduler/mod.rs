@@ -37,6 +37,7 @@ mod queue;
 mod reserve;
 mod restore;
 mod retry;
+mod run_edges;
 mod saved;
 mod saving;
 mod scaling;

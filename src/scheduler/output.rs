@@ -4,7 +4,7 @@ use super::launches::LaunchOrder;
 use super::limits::LimitError;
 use super::members::MemberNo;
 use super::orders::OrderAnswer;
-use crate::record::{AttemptEnd, Caller, Outcome, TaskNo};
+use crate::record::{AttemptEnd, Caller, Outcome, RunNo, TaskNo};
 use std::fmt;
 
 /// The right to end one attempt. Under any other one nothing changes.
@@ -65,6 +65,7 @@ pub enum Refusal {
     Invalid(&'static str),
     UnknownParent(TaskNo),
     UnknownKey(Box<str>),
+    UnknownRun(Box<str>),
     /// The tasks or keys along the cycle.
     Cycle(Vec<Box<str>>),
     DuplicateKey(Box<str>),
@@ -93,6 +94,7 @@ impl Refusal {
             Refusal::KeyInUse { .. } => "BUSY",
             Refusal::Full { .. } => "QUEUE_FULL",
             Refusal::Reserved { .. } => "RESERVATION",
+            Refusal::UnknownRun(_) => "NOT_FOUND",
             Refusal::UnknownQueue(_)
             | Refusal::Limit(_)
             | Refusal::Invalid(_)
@@ -123,6 +125,7 @@ impl fmt::Display for Refusal {
             Refusal::Invalid(what) => formatter.write_str(what),
             Refusal::UnknownParent(task) => write!(formatter, "task {task}, which it waits for, is not known"),
             Refusal::UnknownKey(key) => write!(formatter, "no task has the key \"{key}\", which it waits for"),
+            Refusal::UnknownRun(id) => write!(formatter, "there is no workflow \"{id}\", which it waits for"),
             Refusal::Cycle(path) => write!(formatter, "it would wait for itself: {}", path.join(" → ")),
             Refusal::DuplicateKey(key) => write!(formatter, "two tasks of one batch have the key \"{key}\""),
             Refusal::KeyInUse { key, task } => write!(formatter, "key \"{key}\" belongs to task {task}"),
@@ -172,7 +175,7 @@ pub enum Status {
 
 /// What whoever drives the engine has to do or to tell, in order. Each waits until the records are durable that were
 /// written before it was polled, save [`Output::Abort`], which need not wait, and what goes to a shard that shares the log:
-/// [`Output::Answer`], [`Output::Launch`] and [`Output::EndRun`]. These are told while records are taken back, too.
+/// [`Output::Answer`], [`Output::Launch`], [`Output::EndRun`] and [`Output::WatchRun`]. These are told while records are taken back, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Run the task's function.
@@ -234,6 +237,17 @@ pub enum Output {
         id: Box<str>,
         /// Which run, and its shard.
         run: Caller,
+    },
+    /// A task waits for a run: [`super::Engine::handle_awaited_run`] follows once that has ended, or if there is none.
+    WatchRun {
+        /// The task.
+        task: TaskNo,
+        /// Which of the runs that it waits for, from 1.
+        edge: u32,
+        /// Id of the workflow.
+        id: Box<str>,
+        /// One run of it.
+        run: Option<RunNo>,
     },
     /// A step has its limits now.
     Granted(StepTicket),

@@ -110,6 +110,10 @@ impl Engine {
                 self.now_ms = self.now_ms.max(time_ms);
                 self.apply_run_made(task, time_ms, caller, origin);
             }
+            TaskRecord::AwaitedRun { task, time_ms, edge, status, payload, origin } => {
+                self.now_ms = self.now_ms.max(time_ms);
+                self.apply_awaited_run(task, time_ms, edge, status, payload, origin);
+            }
             TaskRecord::RunAsked { task, time_ms } => {
                 let ix = self.in_state(task, time_ms, is_running)?;
                 self.apply_run_asked(ix);

@@ -4,11 +4,12 @@
 
 use super::engine::Engine;
 use super::restore::RestoreError;
+use super::run_edges::{RunEdge, RunEnd};
 use super::task::{AttemptNote, Booked, HISTORY_MAX, KindIx, Mark, More, OwnEdge, State, Task, TaskIx};
 use super::timers::TimerNo;
 use crate::record::{
-    AttemptEnd, Caller, Condition, DecodeError, LimitUse, Outcome, Reader, Reserve, TaskNo, TaskSpec, Writer, code,
-    decode_spec, encode_spec, flag, read_caller, small, write_caller,
+    AttemptEnd, Caller, Condition, DecodeError, LimitUse, Outcome, Reader, Reserve, RunNo, Status, TaskNo, TaskSpec,
+    Writer, code, decode_spec, encode_spec, flag, read_caller, small, write_caller,
 };
 
 /// First byte of what checkpoints have, tasks or not.
@@ -70,6 +71,7 @@ impl Engine {
             out.byte(u8::from(self.orders.is_own(*caller)));
         });
         list(out, &more.history, write_note);
+        list(out, &more.runs, write_run_edge);
         out.option(more.run, write_caller);
         out.byte(u8::from(more.launch.as_ref().is_some_and(|launch| launch.is_asked)));
     }
@@ -185,6 +187,7 @@ fn read_task(bytes: &[u8]) -> Decoded<(Task, TaskSpec<'_>, Tail)> {
         own.failure = stored.failure;
         (own.parents, own.edges, own.awaits) = (stored.parents, stored.edges, stored.awaits);
         (own.watchers, own.history, own.run) = (stored.watchers, stored.history, stored.run);
+        own.runs = stored.runs;
         if let Some(launch) = &mut own.launch {
             launch.is_asked = tail.is_asked;
         }
@@ -249,6 +252,10 @@ fn read_more(from: &mut Reader<'_>, tail: &mut Tail, booked: &mut Option<(i64, i
     })?;
     each(from, |from| {
         more.history.push(read_note(from)?);
+        Ok(())
+    })?;
+    each(from, |from| {
+        more.runs.push(read_run_edge(from)?);
         Ok(())
     })?;
     more.run = from.option(read_caller)?;
@@ -321,6 +328,33 @@ fn read_note(from: &mut Reader<'_>) -> Decoded<AttemptNote> {
         end: code(from, AttemptEnd::from_code)?,
         failure: from.bytes()?.into(),
     })
+}
+
+fn write_run_edge(out: &mut Writer<'_>, edge: &RunEdge) {
+    out.text(&edge.id);
+    out.option(edge.run.map(|run| run.0), Writer::number);
+    out.byte(edge.condition.code());
+    match &edge.end {
+        RunEnd::Awaited => out.byte(0),
+        RunEnd::Past => out.byte(1),
+        RunEnd::Is(status, payload) => {
+            out.byte(2);
+            out.byte(status.code());
+            out.bytes(payload);
+        }
+    }
+}
+
+fn read_run_edge(from: &mut Reader<'_>) -> Decoded<RunEdge> {
+    let (id, run) = (from.text()?.into(), from.option(Reader::number)?.map(RunNo));
+    let condition = code(from, Condition::from_code)?;
+    let end = match from.byte()? {
+        0 => RunEnd::Awaited,
+        1 => RunEnd::Past,
+        2 => RunEnd::Is(code(from, Status::from_code)?, from.bytes()?.into()),
+        other => return Err(DecodeError::Unknown(u64::from(other))),
+    };
+    Ok(RunEdge { id, run, condition, end })
 }
 
 fn list<T>(out: &mut Writer<'_>, items: &[T], write: impl Fn(&mut Writer<'_>, &T)) {

@@ -230,7 +230,7 @@ impl Engine {
                 self.check_cycle(specs[*at].key, &specs[of].after, specs[of].order_key)?;
                 let parents = specs[of].after.iter().filter_map(|edge| match edge.parent {
                     Parent::Key(key) => by_key.get(key).copied(),
-                    Parent::Number(_) => None,
+                    Parent::Number(_) | Parent::Run(..) => None,
                 });
                 let earlier = fresh.iter().copied().take_while(|other| *other != of);
                 let in_line = earlier
@@ -313,7 +313,7 @@ fn visit(
         path.push((at, edge + 1));
         let parent = match next.parent {
             Parent::Key(key) => by_key.get(key).copied(),
-            Parent::Number(_) => None,
+            Parent::Number(_) | Parent::Run(..) => None,
         };
         match parent.map(|parent| (parent, marks[parent])) {
             Some((parent, Mark::OnPath)) => return Err(Refusal::Cycle(cycle(&path, parent, specs))),

@@ -3,6 +3,7 @@
 use super::launches::OwnLaunch;
 use super::limits::ClaimIx;
 use super::order::Latest;
+use super::run_edges::RunEdge;
 use super::timers::TimerNo;
 use crate::record::{AttemptEnd, Caller, Class, Condition, OnMiss, Outcome, RetryPolicy, TaskNo};
 use std::collections::BTreeMap;
@@ -114,6 +115,8 @@ pub(super) struct More {
     pub(super) watchers: Vec<Caller>,
     /// Of those that it waits or waited for in this life of its own.
     pub(super) edges: Vec<OwnEdge>,
+    /// Runs of workflows that it waits or waited for, in the order in which they were named.
+    pub(super) runs: Vec<RunEdge>,
     /// Keys that no task has yet, and what must become of whoever takes them.
     pub(super) awaits: Vec<(Box<str>, Condition)>,
     pub(super) await_timer: TimerNo,

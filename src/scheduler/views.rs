@@ -2,8 +2,9 @@
 
 use super::engine::{Engine, status_of};
 use super::output::Status;
+use super::run_edges::RunEnd;
 use super::task::{AttemptNote, Place, State, Task, TaskIx};
-use crate::record::{Caller, Class, TaskNo};
+use crate::record::{self, Caller, Class, RunNo, TaskNo};
 
 /// A task, as it is now.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +56,7 @@ pub enum Reason {
     Running,
     /// It is over.
     Ended,
-    /// It waits for these tasks, these keys, and perhaps for the first of its order key.
+    /// It waits for these tasks, these keys of tasks and ids of workflows, and perhaps for the first of its order key.
     Blocked { parents: Vec<TaskNo>, keys: Vec<Box<str>>, order_key: Option<(Box<str>, TaskNo)> },
     /// It waits for a time.
     Until { time_ms: i64, is_retry: bool },
@@ -129,6 +130,15 @@ impl Engine {
         self.tasks.iter_after(after).map(|(_, task)| self.view(task))
     }
 
+    /// The runs that a task waited for, and how they ended: id, which run, status, what with.
+    pub fn awaited_runs(&self, task: TaskNo) -> impl Iterator<Item = (&str, Option<RunNo>, record::Status, &[u8])> {
+        let more = self.tasks.find(task).and_then(|ix| self.tasks[ix].more.as_deref());
+        more.map_or(&[][..], |more| &more.runs).iter().filter_map(|edge| match &edge.end {
+            RunEnd::Is(status, payload) => Some((&*edge.id, edge.run, *status, &**payload)),
+            RunEnd::Awaited | RunEnd::Past => None,
+        })
+    }
+
     fn view<'a>(&'a self, task: &'a Task) -> TaskView<'a> {
         let queue = self.queue(task.queue);
         let more = task.more.as_deref();
@@ -198,7 +208,10 @@ impl Engine {
         });
         Reason::Blocked {
             parents: all.iter().copied().filter(is_live).collect(),
-            keys: more.map_or_else(Vec::new, |more| more.awaits.iter().map(|(key, _)| key.clone()).collect()),
+            keys: more.map_or_else(Vec::new, |more| {
+                let runs = more.runs.iter().filter(|edge| edge.is_awaited()).map(|edge| edge.id.clone());
+                more.awaits.iter().map(|(key, _)| key.clone()).chain(runs).collect()
+            }),
             order_key: first,
         }
     }

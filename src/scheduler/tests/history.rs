@@ -123,6 +123,10 @@ impl History {
                 spec.after.push(Edge { parent, condition });
             }
         }
+        if rng.one_in(8) {
+            let condition = Condition::from_code(rng.below(3) as u8).unwrap();
+            spec.after.push(Edge { parent: Parent::Run("w", None), condition });
+        }
         if rng.one_in(2) {
             spec.limits.push(LimitUse { name: "c", key: None, amount: rng.between(1, 3) as u32 });
         }
@@ -162,7 +166,8 @@ impl History {
             18 => self.order(seen),
             19 => self.ask_about(),
             20 => self.schedule(),
-            21 | 22 => self.shard(false),
+            21 => self.shard(false),
+            22 => self.awaited(false),
             _ => self.resize(),
         }
         self.last = self.world.engine.next_number - 1;
@@ -226,6 +231,29 @@ impl History {
                 _ => {}
             }
             self.world.drain();
+        }
+    }
+
+    /// Runs end that tasks wait for. `is_all`: all of them.
+    fn awaited(&mut self, is_all: bool) {
+        let found = self.world.engine.tasks.iter_after(TaskNo(0)).filter_map(|(_, task)| {
+            let runs = &task.more.as_ref()?.runs;
+            let edge = runs.iter().position(|edge| edge.is_awaited())?;
+            (!task.is_ended()).then_some((task.number, edge as u32 + 1))
+        });
+        for (task, edge) in found.collect::<Vec<_>>() {
+            if is_all || self.rng.one_in(2) {
+                let statuses = [
+                    crate::record::Status::Completed,
+                    crate::record::Status::Failed,
+                    crate::record::Status::Cancelled,
+                    crate::record::Status::NotFound,
+                ];
+                let status = *self.rng.pick(&statuses);
+                let (Order { origin, .. }, now_ms) = (self.next_order(), self.world.now_ms);
+                self.world.engine.handle_awaited_run(now_ms, task, edge, status, b"end", origin);
+                self.world.drain();
+            }
         }
     }
 
@@ -385,6 +413,7 @@ impl History {
                 self.world.complete(task);
             }
             self.shard(true);
+            self.awaited(true);
             let Some(wake_ms) = self.world.engine.next_wake_ms() else { break };
             let by_ms = (wake_ms - self.world.now_ms).max(0);
             self.world.advance(by_ms);

@@ -106,7 +106,8 @@ fn check_waits(engine: &Engine) {
                 .as_ref()
                 .and_then(|more| more.order_key.as_ref())
                 .is_some_and(|key| engine.first_in_order(key) != Some(ix));
-            let others = edges + awaits + usize::from(in_order);
+            let runs = task.more.as_ref().map_or(0, |more| more.runs.iter().filter(|edge| edge.is_awaited()).count());
+            let others = edges + awaits + runs + usize::from(in_order);
             assert_eq!(task.unmet as usize, others + usize::from(task.is_unmade()), "task {}", task.number);
         }
     }

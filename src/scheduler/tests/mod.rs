@@ -18,6 +18,7 @@ mod recovery;
 mod reference;
 mod reference_limits;
 mod reserved;
+mod run_edges;
 mod scaling;
 mod schedules;
 mod simulation;

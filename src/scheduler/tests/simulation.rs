@@ -84,7 +84,7 @@ fn submitted(
     assert_eq!(live.insert(task, false), None, "numbers are never used twice");
     let by_number = spec.after.iter().filter_map(|edge| match edge.parent {
         Parent::Number(parent) => Some(parent),
-        Parent::Key(_) => None,
+        Parent::Key(_) | Parent::Run(..) => None,
     });
     parents.insert(task, by_number.collect());
     if let Some(of) = spec.limits.iter().find(|of| of.name == "r") {
