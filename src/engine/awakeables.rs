@@ -19,7 +19,7 @@ impl ForeignEngine {
     ) -> Result<(), EngineError> {
         self.admits(run.id)?;
         self.config.limits().and_then(|limits| limits.check_signal(name, payload, None, actor)).map_err(bad_input)?;
-        let (shard, no) = self.target(run)?;
+        let (shard, no, _recalled) = self.target(run)?;
         self.on_shard(shard, |cell, work| {
             let target = Target { id: run.id, run: no };
             match cell.shard.complete_awakeable(work, target, name, payload, actor) {

@@ -26,7 +26,7 @@ impl ForeignEngine {
     /// The id goes on from before a place. `token` gets the id of the new run once it is durable.
     pub fn reset(&mut self, token: Token, run: Run<'_>, request: BranchRequest<'_>) -> Result<(), EngineError> {
         let branch = self.branch(run.id, request)?;
-        let (shard, no) = self.target(run)?;
+        let (shard, no, _recalled) = self.target(run)?;
         self.on_shard(shard, |cell, work| {
             let reset = cell.shard.reset(work, Target { id: run.id, run: no }, &branch);
             match reset {
@@ -47,13 +47,14 @@ impl ForeignEngine {
     ) -> Result<(), EngineError> {
         self.admits(to)?;
         let branch = self.branch(run.id, request)?;
-        let (shard, no) = self.target(run)?;
+        let (shard, no, _recalled) = self.target(run)?;
         let copied = self.on_shard(shard, |cell, work| {
             let copied = cell.shard.copy_for_fork(work.now_ms, Target { id: run.id, run: no }, to, &branch);
             copied.map_err(|refusal| refuse(cell, token, &refusal)).ok()
         })?;
         // What was copied has a lower LSN than the fork, whichever shard that is in.
         let Some(copied) = copied else { return Ok(()) };
+        let _recalled = self.recall(to)?;
         self.on_shard(self.group.shard_of(to), |cell, work| match cell.shard.fork(work, &copied) {
             Ok(next) => begun(cell, token, next),
             Err(refusal) => refuse(cell, token, &refusal),

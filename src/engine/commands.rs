@@ -64,6 +64,7 @@ impl ForeignEngine {
         self.admits_run()?;
         let key_root = self.key_roots.next()?;
         let shard = self.group.shard_of(request.id);
+        let _recalled = self.recall(request.id)?;
         self.on_shard(shard, |cell, work| {
             let new = NewRun {
                 id: request.id,
@@ -204,7 +205,7 @@ impl ForeignEngine {
         run: Run<'_>,
         work: impl FnOnce(&mut ShardCell, &mut crate::machine::Work<'_>, Target<'_>) -> Result<(), crate::machine::Refusal>,
     ) -> Result<(), EngineError> {
-        let (shard, no) = self.target(run)?;
+        let (shard, no, _recalled) = self.target(run)?;
         self.on_shard(shard, |cell, context| match work(cell, context, Target { id: run.id, run: no }) {
             Ok(()) => cell.held.hold(cell.shard.last(), Output::Ack(token)),
             Err(refusal) => refuse(cell, token, &refusal),

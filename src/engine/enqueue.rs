@@ -41,6 +41,7 @@ impl ForeignEngine {
         self.admits_run()?;
         let key_root = self.key_roots.next()?;
         let shard = self.group.shard_of(request.id);
+        let _recalled = self.recall(request.id)?;
         let is_known = self.group.with(shard, |cell, _| {
             let found = cell.shard.find_last(Target { id: request.id, run: None });
             found.is_ok_and(|run| cell.shard.outcome(run).is_none())
@@ -109,7 +110,7 @@ impl ForeignEngine {
     }
 
     fn waits_as(&self, run: Run<'_>) -> Result<Option<Caller>, EngineError> {
-        let (shard, no) = self.target(run)?;
+        let (shard, no, _recalled) = self.target(run)?;
         Ok(self.group.with(shard, |cell, _| {
             let index = cell.shard.find(Target { id: run.id, run: no }).ok()?;
             match cell.shard.explain(index) {

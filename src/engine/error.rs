@@ -121,6 +121,12 @@ impl From<LogError> for EngineError {
     }
 }
 
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        EngineError::new(store_code(&error), error.to_string())
+    }
+}
+
 fn store_code(error: &StoreError) -> ErrorCode {
     match error {
         StoreError::Damaged { .. } | StoreError::Foreign { .. } => ErrorCode::LogCorrupt,

@@ -7,7 +7,7 @@ use super::keys::KeyRoots;
 use crate::log::LogState;
 use crate::machine::Work;
 use crate::record::{Lsn, RunNo, ShardId, parse_run_id};
-use crate::runtime::{Clock, Group, GroupOptions, Opened, Place, Right, ShardCell};
+use crate::runtime::{Clock, Group, GroupOptions, Opened, Place, Recalled, Right, ShardCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -216,19 +216,26 @@ impl ForeignEngine {
         self.group.durable()
     }
 
-    pub(super) fn target(&self, run: Run<'_>) -> Result<(ShardId, Option<RunNo>), EngineError> {
+    /// Where a run is to be found; in memory, also if it has ended, as long as the last of these is there.
+    pub(super) fn target(&self, run: Run<'_>) -> Result<(ShardId, Option<RunNo>, Recalled), EngineError> {
         self.check_open()?;
         let shard = self.group.shard_of(run.id);
-        if run.run_id.is_empty() {
-            return Ok((shard, None));
-        }
-        match parse_run_id(run.run_id) {
-            Some((found, no)) if found == shard => Ok((shard, Some(no))),
-            Some(_) | None => Err(EngineError::new(
-                ErrorCode::NotFound,
-                format!("there is no run \"{}\" of workflow \"{}\"", run.run_id, run.id),
-            )),
-        }
+        let no = match parse_run_id(run.run_id) {
+            _ if run.run_id.is_empty() => None,
+            Some((found, no)) if found == shard => Some(no),
+            Some(_) | None => {
+                return Err(EngineError::new(
+                    ErrorCode::NotFound,
+                    format!("there is no run \"{}\" of workflow \"{}\"", run.run_id, run.id),
+                ));
+            }
+        };
+        Ok((shard, no, self.group.recall(shard, Some(run.id), no)?))
+    }
+
+    /// The latest run of an id stays in memory as long as this is there.
+    pub(super) fn recall(&self, id: &str) -> Result<Recalled, EngineError> {
+        Ok(self.group.recall(self.group.shard_of(id), Some(id), None)?)
     }
 
     pub(super) fn check_open(&self) -> Result<(), EngineError> {

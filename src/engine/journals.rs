@@ -88,7 +88,7 @@ impl ForeignEngine {
 
     /// The bytes of a file with the records of a run that [`ForeignEngine::found_runs`] has named, in hexadecimal.
     pub fn found_journal(&self, run: Run<'_>) -> Result<String, EngineError> {
-        let (shard, no) = self.target(run)?;
+        let (shard, no, _recalled) = self.target(run)?;
         let shards = self.group.shard_count();
         self.group.with(shard, |cell, _| {
             let index = cell.shard.find(crate::machine::Target { id: run.id, run: no })?;

@@ -19,6 +19,7 @@ impl ForeignEngine {
         self.admits_run()?;
         let key_root = self.key_roots.next()?;
         let actor = call.actor;
+        let _recalled = self.recall(id)?;
         let new = NewRun { id, kind, version: 1, key_root, deadline_ms: None, parent: None, input: b"", actor };
         self.on_shard(self.group.shard_of(id), |cell, work| match cell.shard.call_object(work, new, call) {
             Ok((run, number)) => cell.await_call(run, number, token),
@@ -29,6 +30,7 @@ impl ForeignEngine {
     /// `token` gets the encoded state of an object once that is durable; empty: as it is at first.
     pub fn read_object(&mut self, token: Token, id: &str) -> Result<(), EngineError> {
         self.check_readable()?;
+        let _recalled = self.recall(id)?;
         self.on_shard(self.group.shard_of(id), |cell, _| match cell.shard.find_object(id) {
             Ok(run) => {
                 let state = String::from_utf8_lossy(cell.shard.object_state(run).1).into_owned();

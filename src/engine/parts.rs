@@ -120,7 +120,7 @@ impl ForeignEngine {
         if let LogState::Poisoned(error) = self.group.log_state() {
             return Err(EngineError::new(ErrorCode::Storage, error.to_string()));
         }
-        let (shard, no) = self.target(run)?;
+        let (shard, no, _recalled) = self.target(run)?;
         self.on_shard(shard, |cell, _| match cell.shard.find_last(Target { id: run.id, run: no }) {
             Ok(_) if cell.questions.len() >= QUESTIONS_MAX => {
                 let text = format!(

@@ -2,13 +2,14 @@
 
 use super::commands::refuse;
 use super::error::{EngineError, ErrorCode, bad_input};
+use super::events::fields;
 use super::foreign::{ForeignEngine, Run};
 use super::host::Slot;
 use super::rows::{explanation, history_row, row};
 use crate::log::LogState;
 use crate::machine::{Filter, RunIx, Target};
 use crate::record::{Seq, ShardId, parse_run_id};
-use crate::runtime::{Output, ShardCell, Token};
+use crate::runtime::{Output, PastPlace, ShardCell, StorePage, Token};
 use std::cmp::Ordering;
 
 impl ForeignEngine {
@@ -30,7 +31,7 @@ impl ForeignEngine {
 
     /// `token` gets the run's row once everything that it rests on is durable.
     pub fn describe(&mut self, token: Token, run: Run<'_>) -> Result<(), EngineError> {
-        let (shard, _) = self.target(run)?;
+        let shard = self.group.shard_of(run.id);
         self.read(token, run, |cell, index| {
             let row = row(shard, &cell.shard.view(index));
             cell.held.hold(cell.shard.last(), Output::Reply(token, row));
@@ -40,6 +41,14 @@ impl ForeignEngine {
     /// `token` gets rows of the run's records, from the `from`-th on, at most `limit` of them.
     pub fn history(&mut self, token: Token, run: Run<'_>, from: usize, limit: usize) -> Result<(), EngineError> {
         self.read(token, run, |cell, index| {
+            if cell.shard.is_stored(index) && cell.shard.history(index).next().is_none() {
+                let text = format!(
+                    "the history of workflow \"{}\" is damaged in the run store; restore a copy of the directory",
+                    cell.shard.view(index).id
+                );
+                let refused = fields(&[ErrorCode::LogCorrupt.text(), &text]);
+                return cell.held.hold(cell.shard.last(), Output::Refuse(token, refused));
+            }
             let rows: Vec<String> = cell
                 .shard
                 .history(index)
@@ -75,24 +84,27 @@ impl ForeignEngine {
         self.check_open()?;
         let query = fingerprint(query, is_newest_first);
         let after = parse_cursor(cursor, query)?;
-        let mut found: Vec<(Place, RunIx)> = Vec::new();
-        let search = |found: &mut Vec<(Place, RunIx)>, shard: ShardId, after, count: usize| {
+        let mut found: Vec<Found> = Vec::new();
+        let search = |found: &mut Vec<Found>, shard: ShardId, after, count: usize| {
             self.group.with(shard, |cell, _| {
                 let runs = cell.shard.search(filter, is_newest_first, after, count);
                 found.extend(runs.iter().map(|run| {
                     let view = cell.shard.view(*run);
-                    ((view.order_ms, shard.0, view.no.0), *run)
+                    ((view.order_ms, shard.0, view.no.0), false, row(shard, &view))
                 }));
                 runs.len()
             })
         };
-        let by_place = |a: &(Place, RunIx), b: &(Place, RunIx)| {
-            if is_newest_first { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) }
+        // Of a run that is in memory and in the store what is in memory comes first, and stays.
+        let sort = |found: &mut Vec<Found>| {
+            let key = |run: &Found| (run.0, run.1 != is_newest_first);
+            found.sort_unstable_by(|a, b| if is_newest_first { key(b).cmp(&key(a)) } else { key(a).cmp(&key(b)) });
+            found.dedup_by(|later, earlier| later.0 == earlier.0);
         };
         // Most of the time each shard has about its share of a page; one that has more of it is asked again.
         let wanted = limit.saturating_add(1);
         let share = wanted.min(wanted.saturating_mul(2) / usize::from(self.group.shard_count()) + 8);
-        let mut may_have_more: Vec<Place> = Vec::new();
+        let mut may_have_more: Vec<PastPlace> = Vec::new();
         for shard in self.shard_ids() {
             // Behind a place of another shard: those of its time come before or behind, by the numbers of the shards.
             let after = after.map(|(order_ms, other, no)| match shard.0.cmp(&other) {
@@ -101,30 +113,33 @@ impl ForeignEngine {
                 Ordering::Greater => (order_ms, 0),
             });
             if search(&mut found, shard, after, share) == share {
-                may_have_more.extend(found.last().map(|(place, _)| *place));
+                may_have_more.extend(found.last().map(|run| run.0));
             }
         }
-        found.sort_unstable_by(by_place);
+        sort(&mut found);
         found.truncate(wanted);
-        let page_end = found.get(wanted - 1).map(|(place, _)| *place);
+        let page_end = found.get(wanted - 1).map(|run| run.0);
         for (order_ms, shard, no) in may_have_more
             .into_iter()
             .filter(|last| page_end.is_none_or(|end| if is_newest_first { *last >= end } else { *last <= end }))
         {
             search(&mut found, ShardId(shard), Some((order_ms, no)), wanted - share);
         }
-        found.sort_unstable_by(by_place);
+        // After memory: what leaves that is in the store before.
+        let mut past = 0;
+        self.group.past_runs(filter, is_newest_first, after, &mut |place, shard, view| {
+            past += 1;
+            found.push((place, true, row(shard, view)));
+            if past == wanted { StorePage::Enough } else { StorePage::More }
+        })?;
+        sort(&mut found);
         let is_last_page = found.len() <= limit;
         found.truncate(limit);
         let next = match found.last() {
-            Some(((order_ms, shard, no), _)) if !is_last_page => format!("{order_ms}.{shard}.{no}.{query:x}"),
+            Some(((order_ms, shard, no), ..)) if !is_last_page => format!("{order_ms}.{shard}.{no}.{query:x}"),
             _ => String::new(),
         };
-        let row_of = |((_, shard, _), run): (Place, RunIx)| {
-            let shard = ShardId(shard);
-            self.group.with(shard, |cell, _| row(shard, &cell.shard.view(run)))
-        };
-        let mut text: Vec<String> = found.into_iter().map(row_of).collect();
+        let mut text: Vec<String> = found.into_iter().map(|run| run.2).collect();
         text.push(next);
         self.reply_when_durable(token, text.join(&super::events::ROW.to_string()))
     }
@@ -132,10 +147,7 @@ impl ForeignEngine {
     /// `token` gets the number of runs that the filter admits.
     pub fn count(&mut self, token: Token, filter: &Filter) -> Result<(), EngineError> {
         self.check_open()?;
-        let count: usize = self
-            .shard_ids()
-            .map(|shard| self.group.with(shard, |cell, _| cell.shard.search(filter, true, None, usize::MAX).len()))
-            .sum();
+        let count = self.group.count_runs(filter)?;
         self.reply_when_durable(token, count.to_string())
     }
 
@@ -147,7 +159,7 @@ impl ForeignEngine {
 
     /// The slot of a run whose code is here, for a query; `Err` says why there is none.
     pub fn query_slot(&self, run: Run<'_>) -> Result<Slot, EngineError> {
-        let (shard, _) = self.target(run)?;
+        let (shard, _, _recalled) = self.target(run)?;
         let (index, view) = self.group.with(shard, |cell, _| {
             let index = cell.shard.find_last(Target { id: run.id, run: parse_run_id(run.run_id).map(|(_, no)| no) })?;
             let view = cell.shard.view(index);
@@ -224,6 +236,7 @@ impl ForeignEngine {
             LogState::Healthy => {
                 let mut problems = self.worker_problems();
                 problems.extend(self.group.checkpoint_trouble());
+                problems.extend(self.group.store_damages());
                 (if problems.is_empty() { "ok" } else { "degraded" }, problems)
             }
             LogState::Full(error) => {
@@ -265,7 +278,7 @@ impl ForeignEngine {
         work: impl FnOnce(&mut ShardCell, RunIx),
     ) -> Result<(), EngineError> {
         self.check_readable()?;
-        let (shard, no) = self.target(run)?;
+        let (shard, no, _recalled) = self.target(run)?;
         self.on_shard(shard, |cell, _| match cell.shard.find(Target { id: run.id, run: no }) {
             Ok(index) => work(cell, index),
             Err(refusal) => refuse(cell, token, &refusal),
@@ -273,8 +286,8 @@ impl ForeignEngine {
     }
 }
 
-/// By start, by shard, by number: no two runs have the same.
-type Place = (i64, u16, u64);
+/// A run of a page: its place, which no other one has; whether it comes from the store; its row.
+type Found = (PastPlace, bool, String);
 
 /// Tells queries apart, not against somebody who wants to be mistaken.
 fn fingerprint(query: &str, is_newest_first: bool) -> u32 {
@@ -282,7 +295,7 @@ fn fingerprint(query: &str, is_newest_first: bool) -> u32 {
     bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-fn parse_cursor(cursor: &str, query: u32) -> Result<Option<Place>, EngineError> {
+fn parse_cursor(cursor: &str, query: u32) -> Result<Option<PastPlace>, EngineError> {
     if cursor.is_empty() {
         return Ok(None);
     }

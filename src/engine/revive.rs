@@ -11,7 +11,7 @@ impl ForeignEngine {
     /// A slot for the code of a run that has ended: it replays, as it was before its end, and nothing comes of it. Answers
     /// with the slot, and what the event of a start says. Let go of it with [`ForeignEngine::lay`].
     pub fn revive(&mut self, run: Run<'_>) -> Result<(Slot, String), EngineError> {
-        let (shard, no) = self.target(run)?;
+        let (shard, no, _recalled) = self.target(run)?;
         let (kind, input, revived) = self.group.with(shard, |cell, _| {
             let index = cell.shard.find_last(Target { id: run.id, run: no })?;
             let (kind, input) = (cell.shard.view(index).kind.to_owned(), cell.shard.input(index).to_vec());

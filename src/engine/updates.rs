@@ -16,7 +16,7 @@ impl ForeignEngine {
     pub fn update(&mut self, token: Token, run: Run<'_>, update: NewUpdate<'_>) -> Result<(), EngineError> {
         self.admits(run.id)?;
         self.check_update(&update)?;
-        let (shard, no) = self.target(run)?;
+        let (shard, no, _recalled) = self.target(run)?;
         self.on_shard(shard, |cell, _| offer(cell, token, Target { id: run.id, run: no }, &update))
     }
 

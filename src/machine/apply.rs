@@ -1,6 +1,7 @@
 //! What each record does to the state of a shard: written once, for live work and for recovery alike.
 
 use super::admission::outcome_of;
+use super::journal::Journal;
 use super::messages::Body;
 use super::ops::{Op, StepPhase};
 use super::run::{Child, Code, End, OpenRun, Run, RunIx, RunState};
@@ -372,12 +373,12 @@ impl Shard {
 
     /// Keeps the newest journals of ended runs within their bound.
     pub(super) fn keep_journal(&mut self, run: RunIx) {
-        self.ended_journal_bytes += self.run(run).journal.end() as usize;
-        self.ended_journals.push_back(run);
+        self.note_ended(run);
         while self.ended_journal_bytes > ENDED_JOURNAL_BYTES_MAX {
-            let Some(oldest) = self.ended_journals.pop_front() else { break };
-            let journal = std::mem::take(&mut self.run_mut(oldest).journal);
-            self.ended_journal_bytes -= journal.end() as usize;
+            let Some(oldest) = self.next_ended() else { break };
+            if let Some(run) = self.run_of(oldest) {
+                self.run_mut(run).journal = Journal::default();
+            }
         }
     }
 

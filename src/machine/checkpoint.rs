@@ -11,6 +11,7 @@ use super::message_codec;
 use super::restore::{RestoreError, shards_named};
 use super::run::{End, Given, Run, RunIx, RunState};
 use super::shard::Shard;
+use super::views::{Marks, RunView};
 use crate::record::{
     Caller, DecodeError, Lsn, ParentClose, Reader, Record, RunNo, ShardId, Status, Writer, check_attributes,
 };
@@ -87,6 +88,15 @@ pub struct EndedRun {
     end: Lsn,
     payload: Box<[u8]>,
     continued: Option<RunNo>,
+}
+
+/// A finished run that is wanted and not in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The latest one of the id, if there is any.
+    Latest,
+    /// A certain one.
+    Run(RunNo),
 }
 
 impl Shard {
@@ -195,9 +205,65 @@ impl Shard {
         }
     }
 
-    /// A run that is stored as ended stays in memory, its journal as long as newer ones leave room for it.
+    /// A run that is stored as ended stays in memory for good, its journal as long as newer ones leave room for it.
     pub fn keep_stored(&mut self, run: RunIx) {
         self.keep_journal(run);
+    }
+
+    /// A run that is stored as ended stays in memory until [`Shard::forget_oldest`] takes it out.
+    pub fn note_ended(&mut self, run: RunIx) {
+        let target = self.run(run);
+        let entry = (target.no, target.journal.end());
+        self.ended_journal_bytes += entry.1 as usize;
+        self.ended_journals.push_back(entry);
+    }
+
+    pub(super) fn next_ended(&mut self) -> Option<RunNo> {
+        let (no, bytes) = self.ended_journals.pop_front()?;
+        self.ended_journal_bytes -= bytes as usize;
+        Some(no)
+    }
+
+    /// Whether more than so many finished runs that are stored, or more bytes of their journals, are in memory.
+    #[must_use]
+    pub fn has_too_many_ended(&self, runs_max: usize, bytes_max: usize) -> bool {
+        self.ended_journals.len() > runs_max || self.ended_journal_bytes > bytes_max
+    }
+
+    /// Takes the finished runs that are stored and have been in memory longest out of it, until that is so no more. One of
+    /// which somebody holds the index stays.
+    pub fn forget_oldest(&mut self, runs_max: usize, bytes_max: usize, is_held: &dyn Fn(RunIx) -> bool) {
+        for _ in 0..self.ended_journals.len() {
+            if !self.has_too_many_ended(runs_max, bytes_max) {
+                return;
+            }
+            let Some(run) = self.next_ended().and_then(|no| self.run_of(no)) else { continue };
+            if is_held(run) {
+                self.note_ended(run);
+            } else {
+                self.forget(run);
+            }
+        }
+    }
+
+    /// The run that has to be in memory before a verb on `target` can find what it is about, and is not: the latest one of
+    /// an id, a certain one, or the next one of those that took its place.
+    #[must_use]
+    pub fn missing(&self, id: Option<&str>, no: Option<RunNo>) -> Option<Missing> {
+        if id.is_some_and(|id| self.latest_of(id).is_none()) {
+            return Some(Missing::Latest);
+        }
+        let mut no = no?;
+        while let Some(run) = self.run_of(no) {
+            no = self.run(run).end()?.continued?;
+        }
+        Some(Missing::Run(no))
+    }
+
+    /// Whether a run is stored as ended.
+    #[must_use]
+    pub fn is_stored(&self, run: RunIx) -> bool {
+        self.run(run).saved.is_ended
     }
 
     /// Runs that have ended and are in memory.
@@ -245,7 +311,7 @@ impl Shard {
         self.latest_of(id)
     }
 
-    /// Takes a finished run back into memory; `journal` may be left out.
+    /// Takes a finished run back into memory, the latest one of its id before any other; `journal` may be left out.
     pub fn recall(&mut self, name: SavedName<'_>, ended: EndedRun, journal: &[u8]) -> RunIx {
         let SavedName { no, id, kind, created_ms, order_ms } = name;
         let EndedRun { status, time_ms, end: lsn, payload, continued, .. } = ended;
@@ -271,11 +337,18 @@ impl Shard {
             state: RunState::Ended(End { status, time_ms, lsn, payload, continued }),
             saved: Saved { is_ended: true, ..Saved::default() },
         });
-        let is_newest = self.latest_of(id).is_none_or(|latest| self.run(latest).no < no);
-        if is_newest {
-            self.by_id.insert(id.into(), run);
-        }
+        self.note_latest(run);
         run
+    }
+
+    /// A run in memory is the latest one of its id, unless there is a later one in memory.
+    pub fn note_latest(&mut self, run: RunIx) {
+        let Run { id, no, .. } = self.run(run);
+        let is_latest = self.latest_of(id).is_none_or(|latest| self.run(latest).no < *no);
+        if is_latest {
+            let id = id.clone();
+            self.by_id.insert(id, run);
+        }
     }
 
     /// Takes an open run back, before [`Shard::restore_state`], in the order of the numbers.
@@ -485,6 +558,28 @@ fn encode_ended(run: &Run, end: &End) -> Vec<u8> {
 }
 
 impl EndedRun {
+    /// The run, seen from outside.
+    #[must_use]
+    pub fn view<'a>(&'a self, name: &SavedName<'a>) -> RunView<'a> {
+        RunView {
+            no: name.no,
+            id: name.id,
+            kind: name.kind,
+            version: self.version,
+            key_root: self.key_root,
+            status: Some(self.status),
+            marks: Marks::default(),
+            created_ms: name.created_ms,
+            started_ms: Some(self.started_ms),
+            order_ms: name.order_ms,
+            attributes: &self.attributes,
+            ended_ms: Some(self.time_ms),
+            parent: self.parent.map(|(caller, _)| caller),
+            last: self.last,
+            payload: &self.payload,
+        }
+    }
+
     /// Reads what [`Shard::save_run`] wrote about a run that had ended.
     pub fn decode(body: &[u8]) -> Result<EndedRun, DecodeError> {
         let mut reader = Reader::new(body);

@@ -183,6 +183,62 @@ impl Filter {
     }
 }
 
+/// What a filter says about finished runs that an index of theirs is asked for: outside of it none is meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndedHint {
+    /// Names of definitions; none: any.
+    pub kinds: Vec<String>,
+    /// Bits of status codes.
+    pub statuses: u32,
+    /// Started at this time or later, in ms since 1970.
+    pub from_ms: i64,
+    /// Every run inside of it is meant.
+    pub is_exact: bool,
+}
+
+/// Bits of the statuses of runs that have ended.
+const ENDED: u32 = ((1 << QUEUED) - 1) & !1;
+
+impl Filter {
+    /// In which finished runs to look.
+    #[must_use]
+    pub fn ended_hint(&self) -> EndedHint {
+        let any = EndedHint { kinds: Vec::new(), statuses: ENDED, from_ms: i64::MIN, is_exact: false };
+        match self {
+            Filter::Kind(kind) => EndedHint { kinds: vec![kind.clone()], is_exact: true, ..any },
+            Filter::Status(mask) => EndedHint { statuses: mask & ENDED, is_exact: true, ..any },
+            // The place in the order of starts is never before the start.
+            Filter::StartedFrom(from_ms) => EndedHint { from_ms: *from_ms, ..any },
+            Filter::Stuck(true) | Filter::Paused(true) => EndedHint { statuses: 0, ..any },
+            Filter::Stuck(false) | Filter::Paused(false) => EndedHint { is_exact: true, ..any },
+            Filter::Any(filters) if filters.iter().all(|filter| matches!(filter, Filter::Kind(_))) => {
+                let mut kinds: Vec<String> = filters.iter().flat_map(|filter| filter.ended_hint().kinds).collect();
+                kinds.sort_unstable();
+                kinds.dedup();
+                let statuses = if kinds.is_empty() { 0 } else { ENDED };
+                EndedHint { kinds, statuses, is_exact: true, ..any }
+            }
+            Filter::All(filters) => {
+                let mut all = EndedHint { is_exact: true, ..any };
+                for hint in filters.iter().map(Filter::ended_hint) {
+                    all.statuses &= hint.statuses;
+                    all.from_ms = all.from_ms.max(hint.from_ms);
+                    all.is_exact &= hint.is_exact && (all.kinds.is_empty() || hint.kinds.is_empty());
+                    if all.kinds.is_empty() {
+                        all.kinds = hint.kinds;
+                    }
+                }
+                all
+            }
+            Filter::Any(_)
+            | Filter::Not(_)
+            | Filter::IdPrefix(_)
+            | Filter::StartedBefore(_)
+            | Filter::Attribute(..) => any,
+        }
+    }
+}
+
 /// What is on one side of a bound that is no text.
 fn bound(filter: &Filter) -> Option<Span> {
     match filter {

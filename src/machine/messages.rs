@@ -67,6 +67,32 @@ pub enum Body {
     WatchTask { task: TaskNo, caller: Caller },
 }
 
+impl Body {
+    /// The runs that whoever gets it looks at: the latest one of an id, a certain one.
+    #[must_use]
+    pub fn about(&self) -> (Option<&str>, Option<RunNo>) {
+        match self {
+            Body::Start { child, .. } => (Some(&child.id), None),
+            Body::Signal { id, target, .. } | Body::Cancel { id, target, .. } | Body::Watch { id, target, .. } => {
+                (Some(id), *target)
+            }
+            Body::Close { id, .. } | Body::Call { id, .. } => (Some(id), None),
+            Body::Launch { run, .. } => (Some(&run.id), None),
+            Body::Ended { run, .. } => (None, Some(*run)),
+            // They are about runs that have not ended, or for the scheduler.
+            Body::Admitted { .. }
+            | Body::Activate { .. }
+            | Body::NeverLetIn { .. }
+            | Body::Made { .. }
+            | Body::RunOver { .. }
+            | Body::Order { .. }
+            | Body::CancelOrder { .. }
+            | Body::CancelTask { .. }
+            | Body::WatchTask { .. } => (None, None),
+        }
+    }
+}
+
 /// [`ChildSpec`] that owns its texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "as in ChildSpec")]

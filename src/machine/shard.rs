@@ -127,7 +127,8 @@ pub struct Shard {
     pub(crate) outbox: Outbox,
     pub(super) applied: BTreeMap<ShardId, u64>,
     pub(super) last: Lsn,
-    pub(super) ended_journals: VecDeque<RunIx>,
+    /// Runs that have ended, the oldest first, each with the bytes of its journal: those whose journals are here.
+    pub(super) ended_journals: VecDeque<(RunNo, u32)>,
     pub(super) ended_journal_bytes: usize,
     scratch: Vec<u8>,
     pub(crate) limits: Limits,

@@ -22,7 +22,7 @@ impl Group {
     /// an unfinished copy left there is replaced. Durable on return.
     pub fn backup(&self, target: &dyn Storage) -> Result<(), LogError> {
         let keeper = self.keeper.as_ref().ok_or_else(|| refused("there is no directory to copy"))?;
-        let _no_checkpoint = keeper.take();
+        let _no_checkpoint = keeper.begin();
         let _lock = target.lock()?;
         prepare(target)?;
         let goes_on = || keeper.may_copy();

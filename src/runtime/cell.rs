@@ -62,6 +62,25 @@ impl Output {
     }
 }
 
+impl Output {
+    /// The run that whoever gets it looks at.
+    fn run(&self) -> Option<RunIx> {
+        match self {
+            Output::UpdateLost(_, run)
+            | Output::Attempt(run, ..)
+            | Output::Notice(run)
+            | Output::Stuck(run)
+            | Output::JournalHalf(run) => Some(*run),
+            Output::Ack(_)
+            | Output::Reply(..)
+            | Output::Refuse(..)
+            | Output::Result(..)
+            | Output::Applied { .. }
+            | Output::Remote(_) => None,
+        }
+    }
+}
+
 /// What the host of the shard's code has to do, or is told.
 #[derive(Debug)]
 pub enum HostEvent {
@@ -77,6 +96,19 @@ pub enum HostEvent {
     Dropped(RunIx),
     /// The journal of a run has come to half of one of its bounds.
     JournalHalf(RunIx),
+}
+
+impl HostEvent {
+    fn run(&self) -> RunIx {
+        match self {
+            HostEvent::Wake(run)
+            | HostEvent::Offer(run, _)
+            | HostEvent::Attempt(run, ..)
+            | HostEvent::Overdue(run, ..)
+            | HostEvent::Dropped(run)
+            | HostEvent::JournalHalf(run) => *run,
+        }
+    }
 }
 
 /// A question to the code of a run, from another thread.
@@ -145,6 +177,18 @@ impl ShardCell {
             offers: Offers::default(),
             resends: Resends::default(),
         }
+    }
+
+    /// Runs whose index somebody holds who will look at them: they stay in memory.
+    pub(super) fn held_runs(&self) -> BTreeSet<RunIx> {
+        let mut held: BTreeSet<RunIx> = self.to_load.iter().copied().collect();
+        held.extend(self.events.iter().map(HostEvent::run));
+        held.extend(self.questions.values().map(|question| question.run));
+        held.extend(self.waiters.keys());
+        held.extend(self.admissions.keys());
+        self.offers.runs(&mut |run| held.extend([run]));
+        self.held.each(&mut |output| held.extend(output.run()));
+        held
     }
 
     /// A run's code has something to look at.

@@ -65,40 +65,50 @@ impl Group {
     }
 
     fn make_checkpoint(&self, keeper: &Keeper) -> Result<bool, CheckpointError> {
-        let mut slot = keeper.take();
+        let _making = keeper.begin();
         match self.log_state() {
             LogState::Poisoned(error) => return Err((*error).clone().into()),
             LogState::Closed => return Err(LogError::Closed.into()),
             LogState::Healthy | LogState::Full(_) => {}
         }
         let bytes = self.log.appended_bytes();
-        if self.is_unchanged() {
+        if self.is_unchanged() && !keeper.owes_messages() {
             keeper.saved(bytes);
             return Ok(false);
         }
-        let store = keeper.writer(&mut slot)?;
         let mut begun = Vec::new();
-        let written = self.begin(&mut begun).and_then(|tasks| {
+        keeper.changing();
+        let mut taken = None;
+        let written = keeper.write(&mut |store| {
+            let tasks = self.begin(&mut begun)?;
             self.write(keeper, store, &mut begun, &tasks)?;
-            Ok(tasks)
+            taken = Some(tasks);
+            Ok(())
         });
-        let tasks = match written {
-            Ok(tasks) => tasks,
-            Err(error) => {
+        let tasks = match (written, taken) {
+            (Ok(()), Some(tasks)) => tasks,
+            (written, _) => {
                 for begun in &begun {
                     self.visit(begun.shard, |cell, _| cell.shard.give_back(&begun.runs));
                 }
                 self.tasks.give_up_checkpoint();
-                return Err(error);
+                keeper.changing();
+                return written.map(|()| false);
             }
         };
         keeper.saved(bytes);
+        keeper.let_past_be();
         for begun in &begun {
-            self.settle(begun);
+            self.settle(keeper, begun);
         }
+        keeper.changing();
         self.tasks.keep_checkpoint(&tasks);
         let oldest = begun.iter().map(|begun| begun.position).fold(tasks.position, Lsn::min);
         self.log.trim(oldest.next())?;
+        if keeper.pays_messages() {
+            (0..self.shard_count()).for_each(|shard| self.resend(ShardId(shard)));
+            self.resend_tasks();
+        }
         Ok(true)
     }
 
@@ -181,17 +191,18 @@ impl Group {
         })
     }
 
-    /// Notes what is stored. Finished runs stay in memory, with the newest of their journals.
-    fn settle(&self, begun: &Begun) {
+    /// Notes what is stored. The finished runs that were stored last stay in memory.
+    fn settle(&self, keeper: &Keeper, begun: &Begun) {
         for written in begun.written.chunks(SLICE_RUNS) {
             self.visit(begun.shard, |cell, _| {
                 for Written { run, stored_to, chunks, is_ended } in written {
                     cell.shard.saved(*run, *stored_to, *chunks, *is_ended);
                     if *is_ended {
-                        cell.shard.keep_stored(*run);
+                        cell.shard.note_ended(*run);
                     }
                 }
             });
+            self.forget_oldest(keeper, begun.shard);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::group::Group;
 use super::{store_files, threads};
 use crate::log::{LogError, LogState, Storage};
 use crate::store::{Identity, Store, StoreError};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,11 +20,14 @@ use std::time::Duration;
 pub struct CheckpointOptions {
     /// Bytes of records behind the last checkpoint that ask for the next one. Default 64 MiB.
     pub log_bytes_max: u64,
+    /// Finished runs of a shard that stay in memory once they are stored. Default 128: those that are asked for are mostly
+    /// among the last ones.
+    pub kept_runs: usize,
 }
 
 impl Default for CheckpointOptions {
     fn default() -> Self {
-        CheckpointOptions { log_bytes_max: 64 << 20 }
+        CheckpointOptions { log_bytes_max: 64 << 20, kept_runs: 128 }
     }
 }
 
@@ -68,13 +71,33 @@ impl From<LogError> for CheckpointError {
     }
 }
 
+/// The file, opened.
+struct Opened {
+    store: Store,
+    /// Or only to be read.
+    is_writable: bool,
+}
+
+/// Damages that are named; there may be more.
+const DAMAGES_MAX: usize = 16;
+
 /// The run store as a group keeps it, and what makes checkpoints in it.
 pub(super) struct Keeper {
     storage: Arc<dyn Storage>,
     identity: Identity,
     options: CheckpointOptions,
     /// Held by whoever makes a checkpoint, also over its syncs: nobody but the next checkpoint waits for it.
-    store: Mutex<Option<Store>>,
+    making: Mutex<()>,
+    /// Read by all, also while a checkpoint is written; changed only when the file is opened or let go of.
+    store: RwLock<Option<Opened>>,
+    /// Finished runs may be in the store alone.
+    has_past: AtomicBool,
+    /// Rises when a checkpoint begins to change what is in the store and in memory, and when it has: odd between the two.
+    changes: AtomicU64,
+    /// A message waits for a run that could not be read.
+    owes_messages: AtomicBool,
+    /// What was found damaged.
+    damages: Mutex<Vec<String>>,
     /// Bytes that the log had taken when the last checkpoint began.
     saved_bytes: AtomicU64,
     /// Why the last checkpoint failed.
@@ -89,18 +112,25 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// `saved_bytes` of what is in the log are in the store.
+    /// `saved_bytes` of what is in the log are in the store. `store`: what is there already, opened to be read.
     pub(super) fn new(
         storage: Arc<dyn Storage>,
         identity: Identity,
         options: CheckpointOptions,
         saved_bytes: u64,
+        store: Option<Store>,
     ) -> Keeper {
+        let has_past = AtomicBool::new(store.is_some());
         Keeper {
             storage,
             identity,
             options,
-            store: Mutex::new(None),
+            making: Mutex::new(()),
+            store: RwLock::new(store.map(|store| Opened { store, is_writable: false })),
+            has_past,
+            changes: AtomicU64::new(0),
+            owes_messages: AtomicBool::new(false),
+            damages: Mutex::new(Vec::new()),
             saved_bytes: AtomicU64::new(saved_bytes),
             failed: Mutex::new(None),
             is_kicked: AtomicBool::new(false),
@@ -116,7 +146,7 @@ impl Keeper {
     }
 
     fn is_due(&self, appended_bytes: u64) -> bool {
-        self.unsaved_bytes(appended_bytes) >= self.options.log_bytes_max
+        self.unsaved_bytes(appended_bytes) >= self.options.log_bytes_max || self.owes_messages()
     }
 
     /// The log has taken so many bytes in all.
@@ -152,22 +182,108 @@ impl Keeper {
         &*self.storage
     }
 
-    /// The store, for one checkpoint at a time.
-    pub(super) fn take(&self) -> MutexGuard<'_, Option<Store>> {
-        self.store.lock()
+    /// One checkpoint at a time.
+    pub(super) fn begin(&self) -> MutexGuard<'_, ()> {
+        self.making.lock()
     }
 
-    /// The store to write to: it is made, or opened again if something was wrong with its file.
-    pub(super) fn writer<'s>(&self, slot: &'s mut Option<Store>) -> Result<&'s Store, StoreError> {
-        if slot.as_ref().is_some_and(|store| store.trouble().is_some()) {
+    /// Does `work` with the store to write to: it is made, or opened again if something was wrong with its file. Others read
+    /// it meanwhile.
+    pub(super) fn write(
+        &self,
+        work: &mut dyn FnMut(&Store) -> Result<(), CheckpointError>,
+    ) -> Result<(), CheckpointError> {
+        let mut slot = self.store.write();
+        if slot.as_ref().is_none_or(|opened| !opened.is_writable || opened.store.trouble().is_some()) {
+            *slot = None;
+            let store = if store_files::is_there(&*self.storage)? {
+                store_files::open(&*self.storage, &self.identity.store)?
+            } else {
+                store_files::create(&*self.storage, self.identity)?
+            };
+            *slot = Some(Opened { store, is_writable: true });
+        }
+        let slot = RwLockWriteGuard::downgrade(slot);
+        slot.as_ref().map_or(Ok(()), |opened| work(&opened.store))
+    }
+
+    /// Reads the store, as the last checkpoint has left it.
+    pub(super) fn read(&self, work: &mut dyn FnMut(&Store) -> Result<(), StoreError>) -> Result<(), StoreError> {
+        loop {
+            let read = self.store.read().as_ref().map(|opened| work(&opened.store));
+            if let Some(read) = read {
+                if matches!(read, Err(StoreError::Io { .. } | StoreError::Full { .. })) {
+                    self.let_go_of_troubled();
+                }
+                return read;
+            }
+            if *self.is_over.lock() {
+                return Err(StoreError::Io { detail: "the engine is closed".into() });
+            }
+            let mut slot = self.store.write();
+            if slot.is_none() {
+                let store = store_files::look(&*self.storage, &self.identity.store)?;
+                *slot = Some(Opened { store, is_writable: false });
+            }
+        }
+    }
+
+    /// After an error of its file the store takes and gives nothing more: whoever reads next opens it again.
+    fn let_go_of_troubled(&self) {
+        if let Some(mut slot) = self.store.try_write()
+            && slot.as_ref().is_some_and(|opened| opened.store.trouble().is_some())
+        {
             *slot = None;
         }
-        let store = match slot.take() {
-            Some(store) => store,
-            None if store_files::is_there(&*self.storage)? => store_files::open(&*self.storage, &self.identity.store)?,
-            None => store_files::create(&*self.storage, self.identity)?,
-        };
-        Ok(slot.insert(store))
+    }
+
+    /// Lets go of the file.
+    pub(super) fn let_go(&self) {
+        let _making = self.making.lock();
+        *self.store.write() = None;
+    }
+
+    pub(super) fn has_past(&self) -> bool {
+        self.has_past.load(Ordering::Acquire)
+    }
+
+    pub(super) fn kept_runs(&self) -> usize {
+        self.options.kept_runs
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// There is a store, and finished runs of it may leave memory.
+    pub(super) fn let_past_be(&self) {
+        self.has_past.store(true, Ordering::Release);
+    }
+
+    /// A checkpoint begins or ends changing what is in the store and what in memory.
+    pub(super) fn changing(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A message cannot be applied before the store can be read again.
+    pub(super) fn owe_messages(&self) {
+        self.owes_messages.store(true, Ordering::Release);
+    }
+
+    pub(super) fn owes_messages(&self) -> bool {
+        self.owes_messages.load(Ordering::Acquire)
+    }
+
+    pub(super) fn pays_messages(&self) -> bool {
+        self.owes_messages.swap(false, Ordering::AcqRel)
+    }
+
+    /// Something in the store is damaged.
+    pub(super) fn note_damage(&self, error: &StoreError) {
+        let (mut damages, text) = (self.damages.lock(), error.to_string());
+        if damages.len() < DAMAGES_MAX && !damages.contains(&text) {
+            damages.push(text);
+        }
     }
 
     /// Sleeps until there is something to do. After a failure nothing but time brings the next try. `false`: it is over.
@@ -227,6 +343,12 @@ impl Group {
         ))
     }
 
+    /// What was found damaged in the run store.
+    #[must_use]
+    pub fn store_damages(&self) -> Vec<String> {
+        self.keeper.as_ref().map(|keeper| keeper.damages.lock().clone()).unwrap_or_default()
+    }
+
     /// An orderly end: what is left to replay is little.
     pub(super) fn end_checkpoints(&self) {
         let Some(keeper) = &self.keeper else { return };
@@ -238,7 +360,7 @@ impl Group {
             // Everything is in the log as well: without it the next open reads more, that is all.
             drop(self.checkpoint());
         }
-        keeper.take().take();
+        keeper.let_go();
     }
 
     /// The end of a killed process: one that is being made is given up.
@@ -247,7 +369,7 @@ impl Group {
         keeper.is_abandoned.store(true, Ordering::Release);
         keeper.end();
         // The file is let go of before the directory is.
-        keeper.take().take();
+        keeper.let_go();
     }
 
     /// One try. `false`: it failed.

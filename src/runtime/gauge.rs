@@ -2,6 +2,7 @@
 
 use super::cell::ShardCell;
 use super::places::{Place, Places, Right};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Published whenever work on the shard ends.
@@ -20,6 +21,8 @@ pub(super) struct Gauge {
     pub(super) holder: AtomicU64,
     /// How often that has changed.
     pub(super) handovers: AtomicU32,
+    /// How many look for finished runs of it: none leaves memory as long.
+    pub(super) pins: Arc<AtomicU32>,
     /// By place: what the first answer for it waits for; `u64::MAX`: there is none.
     pub(super) answers: Box<[AtomicU64]>,
 }
@@ -41,6 +44,7 @@ impl Gauge {
             last: AtomicU64::new(0),
             holder: AtomicU64::new(Right::NOBODY.pack()),
             handovers: AtomicU32::new(0),
+            pins: Arc::new(AtomicU32::new(0)),
             answers: (0..places).map(|_| AtomicU64::new(u64::MAX)).collect(),
         }
     }

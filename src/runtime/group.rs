@@ -93,7 +93,7 @@ impl Group {
             &mut |found| loading.borrow_mut().begin(found),
             &mut |lsn, source, bytes| loading.borrow_mut().record(lsn, source, bytes),
         );
-        let Loading { mut machines, records, bytes, mut warnings, fault, .. } = loading.into_inner();
+        let Loading { mut machines, records, bytes, mut warnings, fault, store, .. } = loading.into_inner();
         if let Some(fault) = fault {
             return Err(fault);
         }
@@ -129,7 +129,7 @@ impl Group {
         }
         let identity = Identity { store: opened.store_id, shards: count };
         let saved_bytes = opened.bytes - bytes;
-        let keeper = checkpoints.map(|options| Arc::new(Keeper::new(storage, identity, options, saved_bytes)));
+        let keeper = checkpoints.map(|options| Arc::new(Keeper::new(storage, identity, options, saved_bytes, store)));
         warnings.extend(opened.warnings);
         let log = Arc::new(log);
         let is_real = matches!(clock, Clock::System);
@@ -207,6 +207,11 @@ impl Group {
             let waiting: Vec<Effect> = cell.shard.unacknowledged().map(Effect::Post).collect();
             work.effects.extend(waiting);
         });
+    }
+
+    /// The same for messages of the scheduler.
+    pub(super) fn resend_tasks(&self) {
+        self.deliver(self.tasks.unacknowledged().into());
     }
 
     /// What opening found.
@@ -444,6 +449,7 @@ impl Group {
         if message.to == ShardId::SCHEDULER {
             return self.receive_task(message, outgoing);
         }
+        let Some(_recalled) = self.recall_for(message) else { return };
         let missing = self.visit_into(message.to, outgoing, |cell, work| {
             if !cell.shard.handle_message(work, message) {
                 return Some(cell.shard.applied_from(message.from) + 1);
@@ -452,7 +458,8 @@ impl Group {
             cell.held.hold(cell.shard.last(), applied);
             None
         });
-        if let Some(first) = missing.filter(|_| !self.is_remote(message.from)) {
+        let is_owed = self.keeper.as_ref().is_some_and(|keeper| keeper.owes_messages());
+        if let Some(first) = missing.filter(|_| !is_owed && !self.is_remote(message.from)) {
             // Another thread took the one before it from the sender and has not come here yet: the sender knows them all.
             outgoing.extend(self.sent_from(message, first));
         }

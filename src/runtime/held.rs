@@ -42,6 +42,11 @@ impl<T> Held<T> {
         self.waiting.front().map(|(lsn, _)| *lsn)
     }
 
+    /// Looks at all of them.
+    pub fn each(&self, each: &mut dyn FnMut(&T)) {
+        self.waiting.iter().for_each(|(_, thing)| each(thing));
+    }
+
     /// Drops those that `keep` does not want any more.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.waiting.retain(|(_, thing)| keep(thing));

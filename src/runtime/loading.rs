@@ -1,10 +1,11 @@
 //! Taking everything back at an open: from the run store what the last checkpoint has, from the log what is behind it.
 
 use super::opening::{GroupError, SETTINGS, read_settings};
+use super::past::recall_for_record;
 use super::store_files;
 use super::tasks::Tasks;
 use crate::log::{Found, LogError, Storage};
-use crate::machine::{EndedRun, SavedName, Shard};
+use crate::machine::{EndedRun, RestoreError, SavedName, Shard};
 use crate::record::{Lsn, Record, RunNo, ShardId, Source, run_id};
 use crate::store::{FoundRun, Head, Store, StoreError};
 use std::collections::BTreeSet;
@@ -13,8 +14,9 @@ use std::collections::BTreeSet;
 pub(super) struct Loading<'a> {
     storage: &'a dyn Storage,
     tasks: &'a mut Tasks,
-    /// Checkpoints will be made: what has ended stays until it is in one.
+    /// Checkpoints will be made: what has ended stays until it is in one, and what is in one comes back when it is asked for.
     keeps_ended: bool,
+    pub(super) store: Option<Store>,
     pub(super) machines: Vec<Shard>,
     /// Of each shard: its records up to here are in the store.
     positions: Vec<Lsn>,
@@ -35,6 +37,7 @@ impl<'a> Loading<'a> {
             storage,
             tasks,
             keeps_ended,
+            store: None,
             machines: Vec::new(),
             positions: Vec::new(),
             tasks_position: Lsn::NONE,
@@ -78,6 +81,7 @@ impl<'a> Loading<'a> {
         if store.has_scheduler() {
             reaches(&"the scheduler", self.tasks_position, found.first)?;
         }
+        self.store = Some(store);
         Ok(self.positions.iter().copied().max().unwrap_or_default().max(self.tasks_position))
     }
 
@@ -93,7 +97,7 @@ impl<'a> Loading<'a> {
     fn shard(&mut self, store: &Store, index: usize) -> Result<(), StoreError> {
         let id = ShardId(index as u16);
         let Some(state) = store.shard(id)? else { return Ok(()) };
-        let Loading { machines, damaged, warnings, .. } = self;
+        let Loading { machines, damaged, warnings, keeps_ended, .. } = self;
         let machine = &mut machines[index];
         let mut rests = |no: RunNo, what: String| {
             damaged.insert((id, no));
@@ -112,15 +116,17 @@ impl<'a> Loading<'a> {
             }
         })?;
         let mut lost_histories = Vec::new();
-        store.ended_runs(id, &mut |run| {
-            let no = run.no;
-            unread = unread.take().or_else(|| unread_of(&run));
-            match recall_ended(machine, run) {
-                Ok(None) => {}
-                Ok(Some(error)) => lost_histories.push(format!("run {} has no history: {error}", run_id(id, no))),
-                Err(what) => rests(no, what),
-            }
-        })?;
+        if !*keeps_ended {
+            store.ended_runs(id, &mut |run| {
+                let no = run.no;
+                unread = unread.take().or_else(|| unread_of(&run));
+                match recall_ended(machine, run) {
+                    Ok(None) => {}
+                    Ok(Some(error)) => lost_histories.push(format!("run {} has no history: {error}", run_id(id, no))),
+                    Err(what) => rests(no, what),
+                }
+            })?;
+        }
         if let Some(error) = unread {
             return Err(error);
         }
@@ -185,6 +191,33 @@ impl<'a> Loading<'a> {
                 ))
             };
         }
+        match machine.restore(lsn, bytes) {
+            Err(RestoreError::UnknownRun(no)) if self.keeps_ended => self.of_finished(lsn, id, no, bytes),
+            restored => restored.map_err(|error| error.to_string()),
+        }
+    }
+
+    /// A record about a run that has ended and is stored.
+    fn of_finished(&mut self, lsn: Lsn, id: ShardId, no: RunNo, bytes: &[u8]) -> Result<(), String> {
+        let Loading { store, machines, warnings, damaged, .. } = self;
+        let machine = &mut machines[usize::from(id.0)];
+        if let Some(store) = store {
+            let mut lost =
+                |error: &StoreError| warnings.push(format!("run {} has no history: {error}", run_id(id, no)));
+            match recall_for_record(store, machine, id, no, &mut lost) {
+                Ok(_) => {}
+                Err(error @ StoreError::Damaged { .. }) => {
+                    damaged.insert((id, no));
+                    warnings.push(format!(
+                        "run {} is damaged in the run store and a record about it is passed over, all others go on; \
+                         restore a copy of the directory to have it back: {error}",
+                        run_id(id, no)
+                    ));
+                    return self.of_shard(lsn, id, bytes);
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
         machine.restore(lsn, bytes).map_err(|error| error.to_string())
     }
 }
@@ -204,7 +237,7 @@ fn unread_of(run: &FoundRun) -> Option<StoreError> {
     errors.into_iter().flatten().find(|error| !matches!(error, StoreError::Damaged { .. })).cloned()
 }
 
-fn name_of<'a>(no: RunNo, head: &Head<'a>) -> SavedName<'a> {
+pub(super) fn name_of<'a>(no: RunNo, head: &Head<'a>) -> SavedName<'a> {
     let Head { id, kind, created_ms, order_ms, .. } = *head;
     SavedName { no, id, kind, created_ms, order_ms }
 }

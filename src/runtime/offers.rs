@@ -46,6 +46,11 @@ impl Offers {
         self.open.iter().filter(move |(_, offer)| offer.run == run).map(|(number, offer)| (*number, offer))
     }
 
+    /// The runs that are asked, or whose answers are waited for.
+    pub(super) fn runs(&self, each: &mut dyn FnMut(RunIx)) {
+        self.open.values().map(|offer| offer.run).chain(self.waiters.keys().map(|(run, _)| *run)).for_each(each);
+    }
+
     /// An offer by its number.
     #[must_use]
     pub fn get(&self, number: u32) -> Option<&Offer> {

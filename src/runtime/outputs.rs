@@ -42,6 +42,11 @@ impl Outputs {
         self.answers.get_mut(place.index())?.release(durable)
     }
 
+    /// Everything that is held.
+    pub(super) fn each(&self, each: &mut dyn FnMut(&Output)) {
+        self.answers.iter().chain([&self.code]).for_each(|held| held.each(each));
+    }
+
     /// What the first of those for the code waits for.
     pub(super) fn first(&self) -> Option<Lsn> {
         self.code.first()

@@ -57,7 +57,7 @@ fn a_copy_of_a_running_directory_has_what_was_durable_and_both_go_on_law_1() {
 #[test]
 fn a_copy_is_made_while_others_work_and_checkpoints_wait_for_it_law_12() {
     let disk = SimDisk::new(Rng::new(1));
-    let checkpoints = Some(CheckpointOptions { log_bytes_max: 64 << 10 });
+    let checkpoints = Some(CheckpointOptions { log_bytes_max: 64 << 10, ..CheckpointOptions::default() });
     let config = Config { clock: Clock::System, checkpoints, ..runs::config(&disk) };
     let mut engine = ForeignEngine::open(config, Box::new(|| {})).unwrap();
     let mut number = 0;

@@ -3,10 +3,11 @@
 
 use super::*;
 use crate::engine::{
-    CheckpointOptions, Clock, Config, Durability, EngineError, ErrorCode, EventKind, Events, ForeignEngine, IdConflict,
-    IdReuse, Run, StartRequest,
+    CheckpointOptions, Clock, Config, Durability, EngineError, ErrorCode, EventKind, Events, FIELD, Filter,
+    ForeignEngine, IdConflict, IdReuse, ROW, Run, StartRequest,
 };
 use crate::log::LogOptions;
+use crate::record::ShardId;
 use crate::store::{Store, StoreFile};
 use parking_lot::Mutex;
 use std::io;
@@ -18,7 +19,7 @@ pub(super) fn config(disk: &SimDisk) -> Config {
         shards: 2,
         log,
         clock: Clock::virtual_at(1_000),
-        checkpoints: Some(CheckpointOptions { log_bytes_max: 1 << 30 }),
+        checkpoints: Some(CheckpointOptions { log_bytes_max: 1 << 30, kept_runs: 0 }),
         ..Config::new(Durability::Custom(Arc::new(disk.clone())))
     }
 }
@@ -170,6 +171,124 @@ fn a_checkpoint_trims_the_log_and_a_killed_process_finds_every_run_law_12() {
         assert_eq!(after, before);
         verify(&disk);
     }
+}
+
+/// Finished runs in memory.
+fn ended_in_memory(engine: &ForeignEngine) -> usize {
+    let ended = |shard| engine.group().with(ShardId(shard), |cell, _| cell.shard.ended_count());
+    (0..2).map(ended).sum()
+}
+
+#[test]
+fn memory_does_not_follow_the_number_of_finished_runs_law_12() {
+    let disk = SimDisk::new(Rng::new(1));
+    let mut first = engine(&disk);
+    for round in 0..20 {
+        for number in 0..50 {
+            let id = format!("r{round}.{number}");
+            start(&mut first, &id);
+            first.terminate(1, latest(&id), "over", None).unwrap();
+            told(&mut first);
+        }
+        assert!(first.group().checkpoint().unwrap());
+        assert_eq!(ended_in_memory(&first), 0, "after {} runs", 50 * (round + 1));
+        let places: u32 =
+            (0..2).map(|shard| first.group().with(ShardId(shard), |cell, _| cell.shard.run_count())).sum();
+        assert!(places <= 50, "{places} places in memory after {} runs", 50 * (round + 1));
+    }
+    for round in 0..20 {
+        for number in 0..50 {
+            assert!(history(&mut first, &format!("r{round}.{number}")).contains("over"));
+        }
+    }
+    assert!(ended_in_memory(&first) <= 4, "those that were looked at leave again");
+    kill(&disk, first, true);
+    let mut second = engine(&disk);
+    assert_eq!((second.opened().records, ended_in_memory(&second)), (0, 0), "an open reads none of them");
+    assert!(outcome(&mut second, "r3.7").contains("over"));
+}
+
+/// Pages of all runs with a status, the ids alone; and how many are counted.
+fn listed(engine: &mut ForeignEngine, mask: u32, is_newest_first: bool) -> (Vec<String>, String) {
+    let filter = Filter::Status(mask);
+    let (mut ids, mut cursor) = (Vec::new(), String::new());
+    loop {
+        told(engine);
+        engine.list(9, &filter, "q", is_newest_first, &cursor, 7).unwrap();
+        let text = told(engine).pop().unwrap().1;
+        let mut rows: Vec<&str> = text.split(ROW).collect();
+        cursor = rows.pop().unwrap().to_owned();
+        ids.extend(rows.iter().map(|row| row.split(FIELD).next().unwrap().to_owned()));
+        if cursor.is_empty() {
+            break;
+        }
+    }
+    told(engine);
+    engine.count(9, &filter).unwrap();
+    (ids, told(engine).pop().unwrap().1)
+}
+
+#[test]
+fn a_list_and_a_count_have_the_runs_in_memory_and_those_in_the_store_once_each() {
+    let disk = SimDisk::new(Rng::new(1));
+    let config =
+        Config { checkpoints: Some(CheckpointOptions { log_bytes_max: 1 << 30, kept_runs: 3 }), ..config(&disk) };
+    let mut first = ForeignEngine::open(config, Box::new(|| {})).unwrap();
+    let ids: Vec<String> = (0..60).map(|number| format!("r{number}")).collect();
+    for (number, id) in ids.iter().enumerate() {
+        start(&mut first, id);
+        if number % 3 > 0 {
+            first.terminate(1, latest(id), "over", None).unwrap();
+        }
+        told(&mut first);
+        if number % 20 == 19 {
+            assert!(first.group().checkpoint().unwrap());
+        }
+    }
+    first.terminate(1, latest("r0"), "over, and not stored", None).unwrap();
+    drop(described(&mut first, "r1"));
+    assert!(ended_in_memory(&first) < 10);
+    let sorted = |ids: &mut dyn Iterator<Item = &String>| -> Vec<String> {
+        let mut ids: Vec<String> = ids.cloned().collect();
+        ids.sort();
+        ids
+    };
+    let over = |number: &usize| *number == 0 || !number.is_multiple_of(3);
+    let all = sorted(&mut ids.iter());
+    let ended = sorted(&mut (0..60).filter(over).map(|number| &ids[number]));
+    for (mask, expected) in [(u32::MAX, &all), (!1 & 0xffff, &ended)] {
+        let (mut oldest_first, count) = listed(&mut first, mask, false);
+        let (mut newest_first, _) = listed(&mut first, mask, true);
+        oldest_first.sort();
+        newest_first.sort();
+        assert_eq!((&oldest_first, &newest_first, count), (expected, expected, expected.len().to_string()));
+    }
+}
+
+#[test]
+fn an_id_whose_run_is_in_the_store_alone_is_in_use_no_more_and_was_law_7() {
+    let disk = SimDisk::new(Rng::new(1));
+    let mut first = filled(&disk);
+    assert_eq!(ended_in_memory(&first), 0);
+    let again = |reuse| StartRequest {
+        id: "r3",
+        kind: "p",
+        version: 1,
+        input: b"",
+        reuse,
+        conflict: IdConflict::Fail,
+        timeout_ms: None,
+        actor: None,
+        result_token: None,
+        with: None,
+        attributes: b"",
+    };
+    assert_eq!(first.start(1, again(IdReuse::Reject)).unwrap(), None);
+    assert!(told(&mut first)[0].1.contains("has already run (terminated)"));
+    assert!(first.start(1, again(IdReuse::Allow)).unwrap().is_some());
+    told(&mut first);
+    assert!(described(&mut first, "r3").starts_with("Reply"));
+    assert_eq!(first.group().open_runs(), 51);
 }
 
 #[test]
@@ -359,11 +478,15 @@ fn damage_to_one_run_is_told_and_spares_the_others_law_10() {
     rot(&disk, &"r50".repeat(100));
     let mut second = engine(&disk);
     let warnings = second.group().warnings().to_vec();
-    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("r50") && warnings[0].contains("left out"), "{warnings:?}");
-    assert!(warnings[1].contains("has no history"), "{warnings:?}");
     assert_eq!(second.group().open_runs(), 49);
+    assert_eq!(second.health().0, "ok", "a finished run is read when it is asked for");
     assert!(outcome(&mut second, "r5").contains("over"), "how it ended is known");
+    assert!(history(&mut second, "r5").contains("is damaged in the run store"), "its history is not");
+    let (status, problems) = second.health();
+    assert_eq!((status, problems.len()), ("degraded", 1), "{problems:?}");
+    assert!(problems[0].contains("journal of run"), "{problems:?}");
     assert!(described(&mut second, "r50").starts_with("Refuse"));
     start(&mut second, "r50");
     assert_eq!(told(&mut second)[0].0, EventKind::Reply, "the id is free");
@@ -408,7 +531,7 @@ fn what_cannot_be_read_at_an_open_is_not_taken_for_damage_rule_r4() {
 #[test]
 fn a_thread_makes_checkpoints_as_the_log_grows() {
     let disk = SimDisk::new(Rng::new(1));
-    let checkpoints = Some(CheckpointOptions { log_bytes_max: 20 << 10 });
+    let checkpoints = Some(CheckpointOptions { log_bytes_max: 20 << 10, kept_runs: 3 });
     let config = Config { clock: Clock::System, checkpoints, ..config(&disk) };
     let mut first = ForeignEngine::open(config, Box::new(|| {})).unwrap();
     let mut number = 0;

@@ -173,10 +173,11 @@ impl World {
         Ok(())
     }
 
-    /// A command is refused at once only for what the log is like.
+    /// A command is refused at once only for what the log is like, or because a finished run could not be read.
     fn refused(&mut self, code: ErrorCode) -> Result<(), Broken> {
         match (self.engine().group().log_state(), code) {
             (LogState::Poisoned(_), ErrorCode::Storage) | (LogState::Full(_), ErrorCode::StorageFull) => Ok(()),
+            (_, ErrorCode::Storage) if self.climate.checkpoint > 0 && self.disk.errors() > 0 => Ok(()),
             (state, code) => Err(format!("LAW-1: refused at once with {code:?}, the log is {state:?}")),
         }
     }

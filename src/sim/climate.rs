@@ -33,6 +33,8 @@ pub(super) struct Climate {
     pub(super) journal_records_max: usize,
     /// Checkpoints are made, in one action of so many; 0: never.
     pub(super) checkpoint: u64,
+    /// Finished runs of a shard that stay in memory.
+    pub(super) kept_runs: usize,
     pub(super) faults: Faults,
 }
 
@@ -63,6 +65,7 @@ impl Climate {
             payload_bytes_max: *rng.pick(&[PAYLOAD_BYTES_SMALL, 4 << 20]),
             journal_records_max: *rng.pick(&[10, 20, 50_000, 50_000]),
             checkpoint: *rng.pick(&[0, 10, 25, 60]),
+            kept_runs: *rng.pick(&[0, 0, 2, 100]),
             faults,
         }
     }

@@ -189,7 +189,8 @@ impl World {
             clock: self.clock.clone(),
             payload_bytes_max: self.climate.payload_bytes_max,
             journal_records_max: self.climate.journal_records_max,
-            checkpoints: (self.climate.checkpoint > 0).then_some(CheckpointOptions { log_bytes_max: 1 }),
+            checkpoints: (self.climate.checkpoint > 0)
+                .then_some(CheckpointOptions { log_bytes_max: 1, kept_runs: self.climate.kept_runs }),
             definitions: if self.has_code { vec!["p".into()] } else { Vec::new() },
             ..Config::new(Durability::Custom(Arc::new(self.disk.clone())))
         }

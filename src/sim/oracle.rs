@@ -1,6 +1,7 @@
 //! What has to be true: everything that was told to somebody is there after every crash, what is there is a prefix of
 //! what was, and code sees the same things again.
 
+use super::disk::quietly;
 use super::rng::mix_bytes;
 use crate::engine::{ForeignEngine, Lsn};
 use crate::machine::Target;
@@ -236,6 +237,7 @@ impl Oracle {
 }
 
 fn images(engine: &ForeignEngine) -> Images {
+    let _recalled = quietly(|| engine.group().recall_all());
     let mut images = Images::new();
     for shard in (0..engine.group().shard_count()).map(ShardId) {
         engine.group().with(shard, |cell, _| {
@@ -388,6 +390,7 @@ fn check_journals(images: &Images) -> Result<(), String> {
 /// The latest run of a workflow: its run id, and whether it has not ended.
 pub(super) fn latest(engine: &ForeignEngine, id: &str) -> Option<(String, bool)> {
     let shard = engine.group().shard_of(id);
+    let _recalled = quietly(|| engine.group().recall(shard, Some(id), None));
     engine.group().with(shard, |cell, _| {
         let run = cell.shard.find(Target { id, run: None }).ok()?;
         let view = cell.shard.view(run);
