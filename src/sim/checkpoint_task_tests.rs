@@ -185,6 +185,8 @@ fn spec(rng: &mut Rng, now_ms: i64, newest: u64) -> TaskSpec<'static> {
 }
 
 fn schedule(rng: &mut Rng) -> ScheduleSpec<'static> {
+    let starts_runs = Launch { id: "r-{time}", version: 1, timeout_ms: Some(900), key_root: [0; 16] };
+    let (kind, launch) = if rng.one_in(2) { ("flow", Some(starts_runs)) } else { ("work", None) };
     ScheduleSpec {
         when: When::Every { period_ms: 300 * (1 + rng.below(3)), offset_ms: rng.below(300) },
         start_ms: None,
@@ -196,7 +198,7 @@ fn schedule(rng: &mut Rng) -> ScheduleSpec<'static> {
         pauses_on_failure: rng.one_in(3),
         deadline_after_ms: None,
         expires_after_ms: rng.one_in(3).then_some(500),
-        template: TaskSpec::new("mail", "work", b"of a schedule"),
+        template: TaskSpec { launch, ..TaskSpec::new("mail", kind, b"of a schedule") },
     }
 }
 
