@@ -167,6 +167,59 @@ test('LAW-3 LAW-12: tasks and schedules are in a checkpoint, and a process kille
   ]);
 }, 60_000);
 
+/** What both processes of runs and tasks that meet share. */
+const meeting = (): string => `
+  const { task, signal } = fusee;
+  const dir = ${JSON.stringify(data)};
+  const go = signal('go');
+  const work = task('work', (ctx, text) => [text.length, ctx.parents.map(({ id, type, result }) => [id, type, result])]);
+  const patient = workflow('patient', async (ctx) => ctx.waitFor(go));
+  const engine = await open(dir, {
+    workflows: [patient], tasks: [work], logger: quiet,
+    queues: { line: { concurrency: 1 } },
+    schedules: { yearly: { cron: '0 0 1 1 *', run: patient, options: { queue: 'line' } } },
+  });
+  const replayed = Number(engine.core.native.report().split('\\u001f')[1]);
+`;
+
+test('LAW-3 LAW-12: runs of schedules, and who waits for runs, are in a checkpoint', async () => {
+  const first = await runScript(`{${meeting()}
+    await (await engine.enqueue(work, 'x'.repeat(1.5 * ${MIB}))).result();
+    const scheduled = await engine.schedules.trigger('yearly');
+    const behind = await engine.enqueue(patient, undefined, { id: 'behind', queue: 'line', after: [scheduled] });
+    const last = await engine.enqueue(work, 'ab', { after: [scheduled, behind] });
+    await engine.close({ grace: 0 });
+    console.log(JSON.stringify([scheduled.id, last.id]));
+  }`);
+  expect(first).toMatchObject({ code: 0, err: '' });
+  const [scheduled, last] = JSON.parse(first.out) as [string, string];
+  expect(readdirSync(data)).toContain('runs');
+
+  const killed = await runScript(`{${meeting()}
+    await engine.handle(patient, '${scheduled}').signal(go, 1);
+    await engine.handle('${scheduled}').result();
+    console.log(replayed);
+    process.kill(process.pid, 'SIGKILL');
+  }`);
+  expect(killed).toMatchObject({ signal: 'SIGKILL', err: '' });
+  expect(Number(killed.out)).toBeLessThan(5);
+
+  const third = await runScript(`{${meeting()}
+    await engine.handle(patient, 'behind').signal(go, 2);
+    const result = await engine.handle(work, '${last}').result();
+    const { running, pending } = await engine.queue('line').stats();
+    const { active, kind } = await engine.schedules.describe('yearly');
+    console.log(JSON.stringify([result, running, pending, active, kind]));
+    await engine.close();
+  }`);
+  expect(third).toMatchObject({ code: 0, err: '' });
+  const parents = [
+    [scheduled, 'patient', 1],
+    ['behind', 'patient', 2],
+  ];
+  expect(JSON.parse(third.out)).toEqual([[2, parents], 0, 0, 0, 'workflow']);
+}, 60_000);
+
 test('LAW-10: a run store that is not the one of the log is refused by name', async () => {
   const nothing = workflow('nothing', async () => undefined);
   const { logger } = quietLogger();
