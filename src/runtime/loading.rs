@@ -10,6 +10,20 @@ use crate::record::{Lsn, Record, RunNo, ShardId, Source, run_id};
 use crate::store::{FoundRun, Head, Store, StoreError};
 use std::collections::BTreeSet;
 
+/// Why a record is not applied.
+enum Fault {
+    /// It cannot be understood.
+    Record(String),
+    /// What it is about could not be read from the store, though nothing says that it is damaged.
+    Store(StoreError),
+}
+
+impl From<String> for Fault {
+    fn from(text: String) -> Self {
+        Fault::Record(text)
+    }
+}
+
 /// What has been read so far.
 pub(super) struct Loading<'a> {
     storage: &'a dyn Storage,
@@ -145,9 +159,9 @@ impl<'a> Loading<'a> {
         let result = match source {
             Source::Scheduler if lsn <= self.tasks_position => return,
             Source::Scheduler if bytes.first() != Some(&SETTINGS) => {
-                self.tasks.restore(lsn, bytes).map_err(|error| error.to_string())
+                self.tasks.restore(lsn, bytes).map_err(|error| error.to_string().into())
             }
-            Source::Scheduler => self.settings(bytes),
+            Source::Scheduler => self.settings(bytes).map_err(Fault::Record),
             Source::Shard(id) if self.positions.get(usize::from(id.0)).is_some_and(|position| lsn <= *position) => {
                 return;
             }
@@ -155,9 +169,10 @@ impl<'a> Loading<'a> {
         };
         self.records += 1;
         self.bytes += bytes.len() as u64;
-        if let Err(text) = result {
-            self.fault = Some(GroupError::Record(lsn, text));
-        }
+        self.fault = result.err().map(|fault| match fault {
+            Fault::Record(text) => GroupError::Record(lsn, text),
+            Fault::Store(error) => GroupError::Store(error),
+        });
     }
 
     fn settings(&mut self, bytes: &[u8]) -> Result<(), String> {
@@ -170,10 +185,10 @@ impl<'a> Loading<'a> {
         Ok(())
     }
 
-    fn of_shard(&mut self, lsn: Lsn, id: ShardId, bytes: &[u8]) -> Result<(), String> {
+    fn of_shard(&mut self, lsn: Lsn, id: ShardId, bytes: &[u8]) -> Result<(), Fault> {
         let count = self.machines.len();
         let Some(machine) = self.machines.get_mut(usize::from(id.0)) else {
-            return Err(format!("it belongs to shard {id} of {count}"));
+            return Err(format!("it belongs to shard {id} of {count}").into());
         };
         if !self.damaged.is_empty()
             && let Ok(record) = Record::decode(bytes)
@@ -188,17 +203,18 @@ impl<'a> Loading<'a> {
                     "it has run {} send messages, and what that run was is damaged in the run store: restore a copy of the \
                      directory",
                     run_id(id, no)
-                ))
+                )
+                .into())
             };
         }
         match machine.restore(lsn, bytes) {
             Err(RestoreError::UnknownRun(no)) if self.keeps_ended => self.of_finished(lsn, id, no, bytes),
-            restored => restored.map_err(|error| error.to_string()),
+            restored => restored.map_err(|error| error.to_string().into()),
         }
     }
 
     /// A record about a run that has ended and is stored.
-    fn of_finished(&mut self, lsn: Lsn, id: ShardId, no: RunNo, bytes: &[u8]) -> Result<(), String> {
+    fn of_finished(&mut self, lsn: Lsn, id: ShardId, no: RunNo, bytes: &[u8]) -> Result<(), Fault> {
         let Loading { store, machines, warnings, damaged, .. } = self;
         let machine = &mut machines[usize::from(id.0)];
         if let Some(store) = store {
@@ -215,10 +231,10 @@ impl<'a> Loading<'a> {
                     ));
                     return self.of_shard(lsn, id, bytes);
                 }
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(Fault::Store(error)),
             }
         }
-        machine.restore(lsn, bytes).map_err(|error| error.to_string())
+        machine.restore(lsn, bytes).map_err(|error| error.to_string().into())
     }
 }
 
