@@ -498,7 +498,10 @@ export interface LimitUsage {
 
 /** A queue. */
 export interface QueueSpec {
-  /** Attempts at the same time, over all workers; or bounds between which it follows its load. Default 10. */
+  /**
+   * Attempts at the same time, over all workers; or bounds between which it follows its load. `0`: none, its tasks wait until
+   * `setConcurrency`. Default 10.
+   */
   concurrency?: number | { readonly min: number; readonly max: number; readonly scale?: ScaleOptions | Scaler };
   /** Starts per period. Default: none. */
   rateLimit?: { readonly limit: number; readonly period: Duration; readonly burst?: number };
@@ -580,11 +583,12 @@ export interface StartOptions {
 
 /**
  * Options of `enqueue` of a workflow: those of a start and those of a queue. `timeout` counts from its start. `deadline`,
- * `expires`, `limits` and the rest are about the whole run: it holds its slot and its limits until it ends.
+ * `expires`, `limits` and the rest are about the whole run: it holds its slot and its limits until it ends. It has no attributes
+ * before its code sets some.
  */
 export interface EnqueueWorkflowOptions
   extends
-    StartOptions,
+    Omit<StartOptions, 'attributes'>,
     Pick<
       EnqueueOptions,
       | 'priority'
@@ -609,8 +613,8 @@ export interface ExecuteOptions extends StartOptions {
   signal?: AbortSignal;
 }
 
-/** Options of `ctx.run` and `ctx.start`. */
-export interface ChildOptions extends Omit<StartOptions, 'actor'> {
+/** Options of `ctx.run` and `ctx.start`. A child has no attributes before its code sets some. */
+export interface ChildOptions extends Omit<StartOptions, 'actor' | 'attributes'> {
   /** What happens to the child when this run ends first. Default `'terminate'`. */
   onParentClose?: ParentClosePolicy;
 }
@@ -673,7 +677,7 @@ export interface RunInfo {
   readonly replaying: boolean;
   /** First start, not that of this attempt. */
   readonly startedAt: Date;
-  /** `true` once `close` or `drain` has begun. */
+  /** `true` once `close` has begun. */
   readonly shuttingDown: boolean;
   /** As given to `enqueue`. */
   readonly tags: { readonly [name: string]: string };
@@ -1002,7 +1006,7 @@ export interface ResetOptions extends AuditOptions {
 }
 
 /** Options of {@link WorkflowHandle.retry}. */
-export interface RetryOptions extends AuditOptions {
+export interface RetryRunOptions extends AuditOptions {
   /** Version of the code. Default: the run's. */
   version?: number;
 }
@@ -1079,7 +1083,7 @@ export interface WorkflowHandle<Output = unknown> {
    * error of its own code, from where it was: mend the code first. Idempotency keys stay.
    * @throws as `reset`; `TypeError` if it has not failed, or has compensated steps
    */
-  retry(options?: RetryOptions): Promise<WorkflowHandle<Output>>;
+  retry(options?: RetryRunOptions): Promise<WorkflowHandle<Output>>;
   /** What is known about the run. */
   describe(): Promise<RunRow>;
   /** The records of the run, in order, up to the last durable one. */
@@ -1650,7 +1654,9 @@ export interface OpenOptions<
   limits?: { readonly [name: string]: LimitSpec };
   /**
    * Schedules by name, all of them taken or none. Those that were declared before and are not named here are removed,
-   * those that `upsert` made stay. Default: all stay as they are.
+   * those that `upsert` made stay. What they run is among the options, or, with `workers`, among what their module exports;
+   * the latter is known when the workers have loaded it, and an `open` that fails then has taken the others already.
+   * Default: all stay as they are.
    */
   schedules?: { readonly [Name in keyof Schedules]: ScheduleSpec<Schedules[Name]> };
   /**
@@ -2098,7 +2104,8 @@ export interface Engine extends AsyncDisposable {
    * meanwhile, so that the log grows. A copy that failed or was killed is refused by `open` with the reason; the next
    * backup into its directory replaces it.
    * @throws {@link StorageError} if the directory has other files or cannot be written to, or the engine is in memory;
-   * {@link StorageFullError}, {@link ClosedError} if the engine is closed meanwhile
+   * {@link StorageFullError}, {@link ClosedError} if the engine is closed meanwhile; `TypeError` for the engine's own directory,
+   * or one inside it
    * @example `await engine.backup('/backups/2026-12-03')`
    */
   backup(directory: string): Promise<void>;

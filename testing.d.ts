@@ -23,10 +23,10 @@ import type {
   Time,
 } from './index.js';
 
-/** Options of {@link testEngine}: those of `open`, except what an engine in memory has no use for. */
+/** Options of {@link testEngine}: those of `open`, except what an engine in memory on one thread has no use for. */
 export interface TestOptions<
   Schedules extends { [name: string]: AnyTask | AnyWorkflow } = { [name: string]: AnyTask | AnyWorkflow },
-> extends Omit<OpenOptions<Schedules>, 'shards' | 'flush'> {
+> extends Omit<OpenOptions<Schedules>, 'shards' | 'flush' | 'workers'> {
   /** Where the clock stands at first. Default: 2025-01-01T00:00:00Z, so that tests repeat. */
   now?: Time;
   /** Seed of everything left to chance. Default 1. */

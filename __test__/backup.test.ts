@@ -1,6 +1,6 @@
 import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { open, signal, task, workflow } from 'fusee';
 import { quietLogger, rejection } from './support/engines';
 
@@ -58,7 +58,13 @@ test('LAW-1: a copy that is made while the engine works has all that was acknowl
 test('a copy needs a directory of its own, and an engine that is open and not in memory', async () => {
   const engine: any = await open(data, options());
   await engine.execute(asks, 'first');
-  expect((await rejection(engine.backup(data))).name).toBe('DirectoryLockedError');
+  for (const own of [data, join(data, 'copy'), join(data, 'a', 'b'), join(data, '..', basename(data))]) {
+    const refused = await rejection(engine.backup(own));
+    expect(refused).toMatchObject({
+      name: 'TypeError',
+      message: expect.stringMatching(/the directory of this engine/),
+    });
+  }
   writeFileSync(join(folder, 'file'), '');
   expect((await rejection(engine.backup(folder))).message).toMatch(/not empty, it has "(data|file)"/);
   expect((await rejection(engine.backup(join(folder, 'file')))).message).toMatch(/it is a file/);

@@ -51,6 +51,16 @@ test('the package exports what its declarations say', () => {
   expect(Object.keys(eslint).sort()).toEqual([...declared('eslint.d.ts').values].sort());
 });
 
+test('no name is declared twice, but overloads of functions', () => {
+  for (const file of ['index.d.ts', 'testing.d.ts', 'eslint.d.ts']) {
+    const text = readFileSync(join(__dirname, '..', file), 'utf8');
+    const names = [...text.matchAll(/^(?:export )?(?:declare )?(?:abstract )?(?:interface|class|type) (\w+)/gm)].map(
+      ([, name]) => name,
+    );
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);
+  }
+});
+
 test('engines, handles and contexts have the members that are declared', async () => {
   const { members } = declared('index.d.ts');
   const engine = await engineOf([]);

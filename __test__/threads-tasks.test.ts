@@ -49,6 +49,39 @@ test('a task that the module does not export runs on the thread that opened the 
   expect(told).toEqual([0, true]);
 });
 
+test('a declared schedule may run what only the module of the workers exports', async () => {
+  const told = await run(`
+    const schedules = { halves: { run: half, every: '1h', input: 4 }, quarters: { run: quarter, every: '1h', input: 8 } };
+    const engine = await open(dir, { logger: quiet, workers, queues, schedules });
+    const values = [];
+    for (const name of ['halves', 'quarters']) values.push((await (await engine.schedules.trigger(name)).result()).value);
+    print(values);
+    await engine.close();
+  `);
+  expect(told).toEqual([2, 2]);
+});
+
+test('a declared schedule of what neither the module nor the options have is refused by name', async () => {
+  const told = await run(`
+    const { workflow } = fusee;
+    const said = [];
+    for (const run of [task('gone', () => 1), workflow('half', async () => 1)]) {
+      const schedules = { nightly: { run, every: '1h' } };
+      said.push(await open(dir, { logger: quiet, workers, queues, schedules }).then(() => 'open', (error) => [error.name, error.message]));
+    }
+    print(said);
+  `);
+  expect(told).toEqual([
+    [
+      'TypeError',
+      expect.stringMatching(
+        /schedule 'nightly' runs task 'gone', .* workers.module exports, nor among the option tasks/,
+      ),
+    ],
+    ['TypeError', expect.stringMatching(/schedule 'nightly' starts workflow 'half', .* workers.module exports/)],
+  ]);
+});
+
 test('a worker enqueues, waits, lists and asks queues as the opener does', async () => {
   const told = await run(`
     const engine = await open(dir, { logger: quiet, workers, queues });

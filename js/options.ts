@@ -10,10 +10,40 @@ export function knownOptions(options: unknown, names: readonly string[], verb: s
   if (options === undefined) return;
   if (typeof options !== 'object' || options === null) throw new TypeError(`the options of ${verb} must be an object`);
   for (const [name, value] of Object.entries(options)) {
-    if (value !== undefined && !names.includes(name)) {
-      throw new TypeError(`${verb} has no option '${name}'; it has ${names.join(', ')}`);
-    }
+    if (value === undefined || names.includes(name)) continue;
+    if (names.length === 0) throw new TypeError(`${verb} has no option '${name}'; it has none`);
+    const near = nearest(name, names);
+    const meant = near === undefined ? '' : `did you mean '${near}'? `;
+    throw new TypeError(`${verb} has no option '${name}'; ${meant}it has ${names.join(', ')}`);
   }
+}
+
+/** The known name that a misspelt one stands for, as far as one can tell. */
+export function nearest(name: string, names: readonly string[]): string | undefined {
+  const given = name.toLowerCase();
+  // Of a name of three letters one may be wrong, of one of nine three.
+  let [best, least] = [undefined as string | undefined, Math.max(1, Math.floor(given.length / 3)) + 1];
+  for (const known of names) {
+    const text = known.toLowerCase();
+    const isPart = given.length > 2 && text.length > 2 && (text.includes(given) || given.includes(text));
+    const edits = isPart ? 1 : editsBetween(given, text);
+    if (edits < least) [best, least] = [known, edits];
+  }
+  return best;
+}
+
+/** Letters to put in, take out or change to make one text of another (Levenshtein). */
+function editsBetween(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= one.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= other.length; j += 1) {
+      const change = row[j - 1]! + (one[i - 1] === other[j - 1] ? 0 : 1);
+      next.push(Math.min(change, row[j]! + 1, next[j - 1]! + 1));
+    }
+    row = next;
+  }
+  return row[other.length]!;
 }
 
 /** @throws RangeError */

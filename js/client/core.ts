@@ -18,7 +18,7 @@ import { inRoot } from '../worker/contexts.js';
 import { watchDevelopment } from '../worker/development.js';
 import type { Logger } from '../worker/host.js';
 import { TaskBodies } from '../scheduler/bodies.js';
-import { readScheduleNotice, warningOf } from '../scheduler/schedules.js';
+import { readScheduleNotice, warningOf, type ScheduledDefinition } from '../scheduler/schedules.js';
 import type { TaskSettings } from '../scheduler/settings.js';
 import { Pump, type PumpOwner } from '../worker/pump.js';
 import type { WorkflowCode } from '../workflow/run.js';
@@ -39,6 +39,8 @@ export interface CoreSettings {
   readonly tasks: TaskSettings;
   /** The schedules that code declares, packed. */
   readonly schedules: string;
+  /** What these need of the module of the workers. */
+  readonly scheduled: readonly ScheduledDefinition[];
   readonly shards: number;
   readonly flush: NativeOptions['flush'];
   readonly payloads: Payloads;

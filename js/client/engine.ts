@@ -1,6 +1,8 @@
 /**
  * The engine as users have it: arguments read and checked, answers shaped.
  */
+import { realpathSync } from 'node:fs';
+import * as path from 'node:path';
 import { completeAwakeable, type CompleteOptions } from './awakeables.js';
 import { asWorkflow, isWorkflow } from '../definitions.js';
 import { toMs } from '../duration.js';
@@ -34,7 +36,7 @@ import {
   type TaskFilter,
 } from './tasks.js';
 import { ScheduleControl } from './schedules.js';
-import { checkId, readStart, requestResult, requestStart, type StartOptions } from './starting.js';
+import { checkId, readStart, requestResult, requestStart, START_OPTIONS, type StartOptions } from './starting.js';
 
 /** Rows fetched at a time. */
 const PAGE = 100;
@@ -79,6 +81,7 @@ export class Engine {
     input: unknown,
     options: StartOptions & ResultOptions,
   ): Promise<unknown> {
+    knownOptions(options, [...START_OPTIONS, 'signal'], 'engine.execute');
     const { signal, ...startOptions } = options;
     const patience = patienceOf({ signal }, 'engine.execute');
     const read = readStart(this.core, workflow, input, startOptions, 'engine.execute');
@@ -251,6 +254,7 @@ export class Engine {
   /** Copies what is durable now to a new directory, while it runs. Resolved: the copy is durable and can be opened. */
   async backup(directory: string): Promise<void> {
     if (typeof directory !== 'string' || directory === '') throw new TypeError('engine.backup needs a directory');
+    checkApart(directory, this.core.settings.dir);
     await this.core.request((token) => this.core.native.backup(token, directory), String).promise;
   }
 
@@ -317,6 +321,26 @@ export class Engine {
     this.core.listeners.add(event, listener, isOnce);
     this.core.updateSubscription();
     return this;
+  }
+}
+
+/** @throws TypeError: a copy that is part of what it copies is lost with it */
+function checkApart(copy: string, own: string | null): void {
+  if (own === null) return;
+  const place = path.relative(realPath(own), realPath(path.resolve(copy)));
+  const isInside = place === '' || !(place === '..' || place.startsWith(`..${path.sep}`) || path.isAbsolute(place));
+  if (!isInside) return;
+  const where = place === '' ? 'is the directory of this engine' : `is inside the directory of this engine, ${own}`;
+  throw new TypeError(`engine.backup cannot copy to ${copy}, which ${where}; name one elsewhere`);
+}
+
+/** Without links, as far as it exists. */
+function realPath(place: string): string {
+  try {
+    return realpathSync(place);
+  } catch {
+    const parent = path.dirname(place);
+    return parent === place ? place : path.join(realPath(parent), path.basename(place));
   }
 }
 

@@ -7,7 +7,7 @@ import { isWorkflow, type WorkflowDefinition } from '../definitions.js';
 import { isObject, type ObjectDefinition } from '../object-definition.js';
 import { primitives } from '../native.js';
 import { knownOptions, shown } from '../options.js';
-import { packDeclared } from '../scheduler/schedules.js';
+import { packDeclared, type ScheduledDefinition } from '../scheduler/schedules.js';
 import { readTasks, type GivenTasks } from '../scheduler/settings.js';
 import type { Logger } from '../worker/host.js';
 import type { WorkflowCode } from '../workflow/run.js';
@@ -76,16 +76,19 @@ export function readOptions(
   }
   const tasks = readTasks(options, random);
   const definitions = readDefinitions(options.workflows ?? [], options.objects ?? []);
-  // Those of workers are not known yet.
-  const hasWorkflow = (name: string): boolean => options.workers !== undefined || isStartable(definitions, name);
+  const hasWorkflow = (name: string): boolean => isStartable(definitions, name);
+  // Those of workers are not known before they have loaded their module.
+  const scheduled: ScheduledDefinition[] = [];
+  const ofWorkers = options.workers === undefined ? undefined : scheduled;
   const payloads = readCodecs(options.codec);
   return {
     dir: dir === MEMORY ? null : path.resolve(dir),
     definitions,
     tasks,
-    schedules: packDeclared(options.schedules, { tasks, hasWorkflow }, (value, what, place) =>
+    schedules: packDeclared(options.schedules, { tasks, hasWorkflow, ofWorkers }, (value, what, place) =>
       payloads.record(value, what, place),
     ),
+    scheduled,
     shards: wholeNumber(options.shards, 'shards', 0),
     flush,
     payloads,

@@ -11,7 +11,7 @@ import { COMPLETED } from '../workflow/host.js';
 import type { EngineCore } from './core.js';
 import { patienceOf, waitFor, type ResultOptions } from './patience.js';
 import type { Request } from './requests.js';
-import { readStart, runIdOf, type Start, type StartOptions } from './starting.js';
+import { readStart, runIdOf, START_OPTIONS, type Start, type StartOptions } from './starting.js';
 
 /** Options of `handle.update`. */
 export interface UpdateOptions extends ResultOptions {
@@ -68,6 +68,7 @@ export async function requestSignalWithStart(
   workflow: unknown,
   given: SignalWithStart,
 ): Promise<{ readonly start: Start; readonly runId: string }> {
+  knownOptions(given, [...START_OPTIONS, 'input', 'signal', 'value', 'dedupeId'], 'engine.signalWithStart');
   const { signal, value, dedupeId, input, ...options } = given;
   const name = signalName(signal);
   const start = await readJoined(core, workflow, input, options, 'engine.signalWithStart');
@@ -84,6 +85,7 @@ export async function requestUpdateWithStart(
   workflow: unknown,
   given: UpdateWithStart,
 ): Promise<{ readonly start: Start; readonly runId: string; readonly answer: Promise<unknown> }> {
+  knownOptions(given, [...START_OPTIONS, 'input', 'update', 'value', 'updateId'], 'engine.updateWithStart');
   const { update, value, updateId, input, ...options } = given;
   const name = updateName(update);
   const start = await readJoined(core, workflow, input, options, 'engine.updateWithStart');

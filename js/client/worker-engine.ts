@@ -49,6 +49,7 @@ export class WorkerEngine extends Engine {
         packed: '',
       },
       schedules: '',
+      scheduled: [],
       group: { kind: 'part', group, part, onCaughtUp },
     });
     this.core.native.defineTasks(packMember(tasks.keys(), join.labels));

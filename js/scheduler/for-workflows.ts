@@ -17,7 +17,8 @@ import { runsElsewhere } from './definition.js';
 import { readTaskResult, TASK_RESULT } from './rows.js';
 import { FIELD } from './packing.js';
 import type { TaskSettings } from './settings.js';
-import { packSubmission } from './submission.js';
+import { knownOptions } from '../options.js';
+import { ENQUEUE_OPTIONS, packSubmission } from './submission.js';
 
 /** What workflow code is given of tasks. @param record text of a value; throws where it has none */
 export function tasksForWorkflows(
@@ -34,6 +35,8 @@ export function tasksForWorkflows(
       const what = `the input of task '${name}'`;
       const checked = checkSchema(definition.options.input, input, what);
       if (isThenable(checked)) throw new TypeError(`the schema of task '${name}' must answer at once in a workflow`);
+      // It reads this one itself, and takes it out.
+      knownOptions(options, verb === 'ctx.run' ? [...ENQUEUE_OPTIONS, 'onParentClose'] : ENQUEUE_OPTIONS, verb);
       const own = { ...options } as { readonly priority?: unknown };
       const text = record(checked, what, { kind: 'task', id: '', name });
       const row = packSubmission(definition, checked, text, own, settings, nowMs, verb);

@@ -19,6 +19,15 @@ export interface ScheduleSettings {
   readonly tasks: Pick<TaskSettings, 'definitions' | 'rates'>;
   /** Whether a workflow of this name may run. */
   readonly hasWorkflow: (name: string) => boolean;
+  /** Gets what is to be among the definitions of the workers, which are not known yet. */
+  readonly ofWorkers?: ScheduledDefinition[] | undefined;
+}
+
+/** What a declared schedule needs of the module of the workers. */
+export interface ScheduledDefinition {
+  readonly schedule: string;
+  readonly kind: 'task' | 'workflow';
+  readonly name: string;
 }
 
 const TIMING = ['cron', 'every', 'timezone', 'start', 'end', 'limit'];
@@ -124,7 +133,7 @@ export function packSchedule(
   if (typeof given !== 'object' || given === null) throw new TypeError(`${what} must be an object`);
   knownOptions(given, OPTIONS, what);
   const { run, input } = given as { run?: unknown; input?: unknown };
-  const definition = asRunnable(run, what, settings);
+  const definition = asRunnable(run, name, settings);
   const head = packHead(given, what);
   const inputName = `the input of ${what}`;
   const packTask = isWorkflow(definition)
@@ -164,19 +173,39 @@ function packRun(
   return (value, payload) => `${packSubmission(ticket, value, payload, own, settings.tasks, 0)}${FIELD}W${run}`;
 }
 
+/** @throws TypeError: a declared schedule runs what the workers do not export */
+export function checkScheduled(
+  needed: readonly ScheduledDefinition[],
+  found: readonly { readonly kind: string; readonly name: string }[],
+): void {
+  for (const { schedule, kind, name } of needed) {
+    if (found.some((one) => one.kind === kind && one.name === name)) continue;
+    const [does, own] = kind === 'task' ? ['runs', ', nor among the option tasks'] : ['starts', ''];
+    throw new TypeError(
+      `schedule '${schedule}' ${does} ${kind} '${name}', which is not among what workers.module exports${own}`,
+    );
+  }
+}
+
 function asRunnable(
   run: unknown,
-  what: string,
-  { tasks: { definitions }, hasWorkflow }: ScheduleSettings,
+  name: string,
+  { tasks: { definitions }, hasWorkflow, ofWorkers }: ScheduleSettings,
 ): TaskDefinition | WorkflowDefinition {
+  const what = `schedule '${name}'`;
   if (isWorkflow(run)) {
-    if (!hasWorkflow(run.name)) {
+    if (ofWorkers !== undefined) ofWorkers.push({ schedule: name, kind: 'workflow', name: run.name });
+    else if (!hasWorkflow(run.name)) {
       throw new TypeError(`${what} starts workflow '${run.name}', which is not among the option workflows`);
     }
     return run;
   }
   if (!isTask(run)) throw new TypeError(`${what} needs a task or a workflow as run, not ${shown(run)}`);
   const known = definitions.get(run.name);
+  if (known === undefined && ofWorkers !== undefined) {
+    ofWorkers.push({ schedule: name, kind: 'task', name: run.name });
+    return run;
+  }
   if (known !== run && known?.handler !== runsElsewhere) {
     throw new TypeError(`${what} runs task '${run.name}', which is not among the option tasks`);
   }

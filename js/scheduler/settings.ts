@@ -30,6 +30,7 @@ export interface GivenTasks {
 }
 
 const QUEUE_OPTIONS = ['concurrency', 'rateLimit', 'maxPending', 'onFull', 'fair', 'retry', 'heartbeatTimeout'];
+const RATE = ['limit', 'period', 'burst'];
 const ON_FULL = ['wait', 'reject', 'dropOldest', 'dropLowest'];
 
 /** @throws TypeError, RangeError */
@@ -54,6 +55,7 @@ export function readTasks(options: GivenTasks, random: () => number): TaskSettin
     const limit = `queue:${name}`;
     if (limits.has(limit))
       throw new TypeError(`limit '${limit}' has the name that the rateLimit of queue '${name}' takes`);
+    knownOptions(rate, RATE, `rateLimit of queue '${name}'`);
     limits.set(limit, readLimit(limit, rate));
     rates.set(name, limit);
   }
@@ -163,7 +165,13 @@ export function readLimit(name: string, given: unknown): LimitSpec {
   const spec = given as { readonly [option: string]: unknown } | null;
   if (typeof spec !== 'object' || spec === null) throw new TypeError(`limit '${name}' must be an object`);
   const isConcurrency = 'concurrency' in spec;
-  knownOptions(spec, isConcurrency ? ['concurrency'] : ['limit', 'period', 'burst'], `limit '${name}'`);
+  const isRate = 'limit' in spec || 'period' in spec;
+  // Until one says which of the two it is, it may have become either.
+  const known = isConcurrency ? ['concurrency'] : [...(isRate ? [] : ['concurrency']), ...RATE];
+  knownOptions(spec, known, `limit '${name}'`);
+  if (!isConcurrency && !isRate) {
+    throw new TypeError(`limit '${name}' needs concurrency, or limit and period`);
+  }
   if (isConcurrency) return { concurrency: readCount(spec['concurrency'], `concurrency of limit '${name}'`, 1) };
   const limit = readCount(spec['limit'], `limit of limit '${name}'`, 1);
   const periodMs = lengthMs(spec['period']);

@@ -39,10 +39,13 @@ export async function crashEverywhere(
 ): Promise<{ readonly crashes: number }> {
   knownOptions(script, ['workflow', 'input', 'signals', 'options'], 'crashEverywhere');
   asWorkflow(script.workflow);
-  for (const { signal, at } of script.signals ?? []) {
+  for (const scripted of script.signals ?? []) {
+    knownOptions(scripted, ['signal', 'value', 'at'], 'a signal of crashEverywhere');
+    const { signal, at } = scripted;
     signalName(signal);
     if (at !== undefined) toMs(at);
   }
+  knownOptions(check, ['expect'], 'the check of crashEverywhere');
   if (typeof check?.expect !== 'function') throw new TypeError('crashEverywhere needs a function { expect }');
 
   const plain = await new Life(script, null).live();

@@ -12,7 +12,7 @@ import { isTask } from '../scheduler/definition.js';
 import { RandomStream } from '../workflow/random.js';
 
 /** Options of {@link testEngine}. */
-export interface TestOptions extends Omit<OpenOptions, 'dir' | 'shards' | 'flush'> {
+export interface TestOptions extends Omit<OpenOptions, 'dir' | 'shards' | 'flush' | 'workers'> {
   /** Where the clock stands at first. Default: 2025-01-01T00:00:00Z, so that tests repeat. */
   readonly now?: unknown;
   /** Seed of everything left to chance. Default 1. */

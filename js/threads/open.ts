@@ -8,6 +8,7 @@ import { codeOfObject } from '../client/options.js';
 import { object } from '../object-definition.js';
 import { runsElsewhere, task, type TaskDefinition } from '../scheduler/definition.js';
 import { packMember } from '../scheduler/packing.js';
+import { checkScheduled } from '../scheduler/schedules.js';
 import { checkNeeds } from '../scheduler/settings.js';
 import type { WorkflowCode } from '../workflow/run.js';
 import { Pool, type Lost, type Replaced, type WorkerSettings } from './pool.js';
@@ -42,8 +43,9 @@ class GroupEngine extends Engine {
       logger: settings.logger,
       lose: (worker, incarnation) => native.lose(worker, incarnation),
       spread: (worker) => native.spread(worker),
-      checkTasks: (definitions) => {
+      checkDefinitions: (definitions) => {
         for (const found of definitions) if (found.kind === 'task') checkNeeds(found, settings.tasks);
+        checkScheduled(settings.scheduled, definitions);
       },
       handleLost: (lost) => this.handleLost(lost),
       handleReplaced: (replaced) => this.handleReplaced(replaced),

@@ -9,6 +9,7 @@ import { packPairs } from '../scheduler/submission.js';
 import type { WorkerSettings } from './pool.js';
 
 const OPTIONS = ['count', 'module', 'labels', 'workerData', 'execArgv', 'resourceLimits', 'blockedAfter', 'onBlocked'];
+const RESOURCE_LIMITS = ['maxYoungGenerationSizeMb', 'maxOldGenerationSizeMb', 'codeRangeSizeMb', 'stackSizeMb'];
 const WORKERS_MAX = 128;
 const BLOCKED_AFTER_MS = 1_000;
 
@@ -27,6 +28,7 @@ export function readWorkerOptions(given: unknown): WorkerSettings {
   if (resourceLimits !== undefined && (typeof resourceLimits !== 'object' || resourceLimits === null)) {
     throw new TypeError(`workers.resourceLimits must be an object, not ${shown(resourceLimits)}`);
   }
+  knownOptions(resourceLimits, RESOURCE_LIMITS, 'workers.resourceLimits');
   if (onBlocked !== undefined && onBlocked !== 'report' && onBlocked !== 'replace') {
     throw new RangeError(`workers.onBlocked must be 'report' or 'replace', not ${shown(onBlocked)}`);
   }

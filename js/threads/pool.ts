@@ -57,8 +57,8 @@ export interface PoolOwner {
   readonly primitives: Primitives;
   readonly logger: Logger;
   lose(worker: number, incarnation: number): boolean;
-  /** @throws TypeError: a task that the workers export needs what the options do not have */
-  checkTasks(definitions: readonly Found[]): void;
+  /** @throws TypeError: the definitions that the workers export and the options do not go together */
+  checkDefinitions(definitions: readonly Found[]): void;
   spread(worker: number): number;
   handleLost(lost: Lost): void;
   handleReplaced(replaced: Replaced): void;
@@ -286,7 +286,7 @@ export class Pool {
           return;
         }
         try {
-          this.owner.checkTasks(message.definitions);
+          this.owner.checkDefinitions(message.definitions);
         } catch (error) {
           member.error = error;
           reject(this.failure(member, error));

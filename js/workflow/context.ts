@@ -89,6 +89,7 @@ export class Context {
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
     const name = signalName(signal);
+    knownOptions(options, ['timeout', 'orElse'], 'ctx.waitFor');
     const timeoutMs = options?.timeout === undefined ? -1 : toMs(options.timeout);
     const wait = openWait(run, name, timeoutMs, options?.orElse, false);
     return wait instanceof WaitOp ? wait.promise : wait;
@@ -111,6 +112,7 @@ export class Context {
     const refusal = refusalOf(run);
     if (refusal !== null) return refuse(refusal);
     if (typeof predicate !== 'function') throw new TypeError('ctx.condition needs a function');
+    knownOptions(options, ['timeout'], 'ctx.condition');
     const isTimed = options?.timeout !== undefined;
     const timeoutMs = isTimed ? toMs(options.timeout) : -1;
     const seq = ++run.seq;
@@ -186,6 +188,7 @@ export class Context {
   handle(definition: unknown, id: string, options?: { runId?: string }): ChildHandle {
     asWorkflow(definition);
     checkName(id, 'handle');
+    knownOptions(options, ['runId'], 'ctx.handle');
     return new ChildHandle(this.#run, id, options?.runId ?? '', null);
   }
 

@@ -64,6 +64,16 @@ interface GivenRetry {
   readonly onExhausted?: unknown;
 }
 
+const RETRY_OPTIONS = [
+  'maxAttempts',
+  'initialInterval',
+  'maxInterval',
+  'backoff',
+  'jitter',
+  'nonRetryable',
+  'shouldRetry',
+  'onExhausted',
+];
 const STEP_OPTIONS = ['retry', 'timeout', 'heartbeatTimeout', 'readOnly', 'semantics', 'compensate'];
 
 /** The policy of a step without options. */
@@ -102,6 +112,7 @@ export function stepPolicy(options: unknown): StepPolicy {
 export function retryPolicy(options: unknown, defaults: RetryPolicy): RetryPolicy {
   if (options === undefined) return defaults;
   if (typeof options !== 'object' || options === null) throw new TypeError('retry must be an object');
+  knownOptions(options, RETRY_OPTIONS, 'retry');
   const given = options as GivenRetry;
   const { maxAttempts = DEFAULT_RETRY.maxAttempts, backoff = 2, nonRetryable = [], shouldRetry, onExhausted } = given;
   if (!(maxAttempts === Infinity || (Number.isInteger(maxAttempts) && maxAttempts >= 1))) {
