@@ -188,3 +188,17 @@ test('a heartbeat whose details cannot be recorded does not throw', async () => 
   const engine = await engineOf([beats]);
   await expect(engine.execute(beats)).resolves.toBe(1);
 });
+
+test('ctx used inside the function of a step fails the step at the first attempt', async () => {
+  let attempts = 0;
+  const misuses = workflow('misuses', (ctx: any) =>
+    ctx.step('outer', async () => {
+      attempts += 1;
+      await ctx.sleep('1s');
+    }),
+  );
+  const engine = await engineOf([misuses]);
+  const { cause } = await rejection(engine.execute(misuses));
+  expect(cause).toMatchObject({ name: 'StepError', step: 'outer', attempts: 1, cause: { name: 'DeterminismError' } });
+  expect(attempts).toBe(1);
+});

@@ -2,7 +2,7 @@
  * What follows a failed attempt. Pure: a policy, an error and a number in, a decision out.
  */
 import { toMs, toTimeMs } from '../duration.js';
-import { NonRetryableError, RetryableError } from '../errors.js';
+import { DeterminismError, NonRetryableError, RetryableError } from '../errors.js';
 import type { RetryPolicy } from '../workflow/step-options.js';
 
 /** No attempt follows. */
@@ -29,7 +29,8 @@ export function afterFailure(
 }
 
 function isRetryable(policy: RetryPolicy, error: unknown): boolean {
-  if (NonRetryableError.is(error)) return false;
+  // Code that uses ctx where it has none does so each time.
+  if (NonRetryableError.is(error) || DeterminismError.is(error)) return false;
   const name = (error as { name?: unknown } | null | undefined)?.name;
   if (typeof name === 'string' && policy.nonRetryable.includes(name)) return false;
   return policy.shouldRetry === undefined || policy.shouldRetry(error);
