@@ -57,6 +57,7 @@ export interface TestEngine extends Engine {
   idle(): Promise<void>;
   /**
    * Runs `fn` in place of a step's function, for runs of this workflow from now on. Retries and timeouts still apply.
+   * One that was not called until `close`, and not undone, is warned about then; so are those of {@link TestEngine.mock}.
    * The step's result type cannot be known from its name: give `fn` a return annotation if it matters.
    * @returns a function that undoes it
    */

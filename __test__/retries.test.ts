@@ -202,3 +202,17 @@ test('ctx used inside the function of a step fails the step at the first attempt
   expect(cause).toMatchObject({ name: 'StepError', step: 'outer', attempts: 1, cause: { name: 'DeterminismError' } });
   expect(attempts).toBe(1);
 });
+
+test('a mock that nothing calls is warned about at close, unless it was undone', async () => {
+  const steps = workflow('steps', (ctx: any) => ctx.step('charge', async () => 1));
+  const engine = await engineOf([steps]);
+  engine.mockStep(steps, 'charge', () => 2);
+  engine.mockStep(steps, 'chrage', () => 3);
+  engine.mockStep(steps, 'undone', () => 4)();
+  expect(await engine.execute(steps)).toBe(2);
+  await engine.close();
+  const warned = engine.lines.filter(({ level }: { level: string }) => level === 'warn');
+  expect(warned.map(({ message }: { message: string }) => message)).toEqual([
+    "fusee: the mock of step 'chrage' of workflow 'steps' was never called; is that its name?",
+  ]);
+});

@@ -64,6 +64,8 @@ export class TestEngine extends Engine {
   private hanging = 0;
   /** Types whose function was replaced at some time: a replay of theirs says nothing. */
   private readonly mocked = new Set<string>();
+  /** Mocks that nothing has called, by what they stand for. */
+  private readonly unused = new Map<object, string>();
 
   constructor(options: TestOptions) {
     const { now, seed = 1, replayOnClose = true, ...rest } = options;
@@ -111,9 +113,11 @@ export class TestEngine extends Engine {
     const { name } = asWorkflow(workflow);
     if (typeof fn !== 'function') throw new TypeError('mockStep needs a function');
     const mocks = stepMocks.get(name) ?? new Map<string, (attempt: number) => unknown>();
-    stepMocks.set(name, mocks.set(step, fn));
+    const noted = this.noted(`step '${step}' of workflow '${name}'`, fn);
+    stepMocks.set(name, mocks.set(step, noted));
     return () => {
-      if (mocks.get(step) === fn) mocks.delete(step);
+      this.unused.delete(noted);
+      if (mocks.get(step) === noted) mocks.delete(step);
     };
   }
 
@@ -123,20 +127,44 @@ export class TestEngine extends Engine {
     const { workflowMocks } = this.core.pump.host;
     const { name } = asWorkflow(workflow);
     if (typeof fn !== 'function') throw new TypeError('mock needs a function');
-    workflowMocks.set(name, fn);
+    const noted = this.noted(`workflow '${name}'`, fn);
+    workflowMocks.set(name, noted);
     this.mocked.add(name);
     return () => {
-      if (workflowMocks.get(name) === fn) workflowMocks.delete(name);
+      this.unused.delete(noted);
+      if (workflowMocks.get(name) === noted) workflowMocks.delete(name);
     };
   }
 
   private mockTask(name: string, fn: (input: unknown) => unknown): () => void {
     const { taskMocks } = this.core;
     if (typeof fn !== 'function') throw new TypeError('mock needs a function');
-    taskMocks.set(name, fn);
+    const noted = this.noted(`task '${name}'`, fn);
+    taskMocks.set(name, noted);
     return () => {
-      if (taskMocks.get(name) === fn) taskMocks.delete(name);
+      this.unused.delete(noted);
+      if (taskMocks.get(name) === noted) taskMocks.delete(name);
     };
+  }
+
+  /** A mock of which one can tell whether it was called. */
+  private noted<Given>(what: string, fn: (given: Given) => unknown): (given: Given) => unknown {
+    const noted = (given: Given): unknown => {
+      this.unused.delete(noted);
+      return fn(given);
+    };
+    this.unused.set(noted, what);
+    return noted;
+  }
+
+  /** A name that is misspelt, or has changed in the code, would go unseen. */
+  private warnOfUnused(): void {
+    for (const what of this.unused.values()) {
+      this.core.settings.logger.warn(`fusee: the mock of ${what} was never called; is that its name?`, {
+        code: 'UNUSED_MOCK',
+      });
+    }
+    this.unused.clear();
   }
 
   /** Loses everything that was not durable, as `kill -9` would, and opens again. Handles stay good. */
@@ -218,6 +246,7 @@ export class TestEngine extends Engine {
 
   override close(options?: { grace?: unknown }): Promise<void> {
     this.stopStandstill();
+    this.warnOfUnused();
     return super.close(options ?? { grace: BODIES_MAX_MS });
   }
 
