@@ -1968,6 +1968,19 @@ export interface Health {
   readonly problems: readonly string[];
 }
 
+/** What {@link Engine.atomic} records together. Calls return at once; nothing has happened before the whole is durable. */
+export interface Transaction {
+  /**
+   * Adds a task. Its handle may be used in `after` of the same transaction at once; it gets its `id`, and can be asked, when
+   * the promise of `engine.atomic` has resolved. A live task that has the `key` stands for the one that is added.
+   * @throws `TypeError`, `RangeError` on bad options
+   */
+  enqueue<T extends AnyTask>(
+    task: T,
+    ...args: InputThen<TaskInputOf<T>, Omit<EnqueueOptions, 'dedupe'>>
+  ): TaskHandle<TaskOutputOf<T>>;
+}
+
 /** An open directory. Has the process stay alive until {@link Engine.close} or {@link Engine.unref}. */
 export interface Engine extends AsyncDisposable {
   /**
@@ -2050,6 +2063,15 @@ export interface Engine extends AsyncDisposable {
     inputs: readonly TaskInputOf<T>[],
     options?: EnqueueOptions | ((input: TaskInputOf<T>, index: number) => EnqueueOptions | undefined),
   ): Promise<PromiseSettledResult<TaskHandle<TaskOutputOf<T>>>[]>;
+  /**
+   * Takes tasks in together: all or none, in one durable write. `fn` is synchronous; if it throws, nothing is recorded.
+   * **Resolved: all are durable**, and the handles have their ids. A crash leaves all of them or none. Where a full queue
+   * lets callers wait, all wait until there is room for all. At most 1,000 tasks, which fit one record together (16 MiB).
+   * @returns what `fn` returned
+   * @throws what {@link Engine.enqueue} throws, with `index`, the place of the call of `tx.enqueue` that is refused, from 0;
+   *   `TypeError` if `fn` returns a promise; `RangeError` or `TypeError` on bad options, from `tx.enqueue` itself
+   */
+  atomic<T>(fn: (tx: Transaction) => T extends PromiseLike<any> ? never : T): Promise<T>;
   /** One queue. @throws `TypeError` if there is none of that name */
   queue(name: string): QueueControl;
   /** Schedules, also those that were not declared at `open`. */

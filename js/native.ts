@@ -134,6 +134,7 @@ export interface NativeEngine extends PumpVerbs {
   result(token: number, id: string, runId: string): void;
   forget(token: number): void;
   enqueueTasks(token: number, rows: string): void;
+  enqueueTogether(token: number, rows: string): void;
   taskOutcomes(rows: string): void;
   taskInfo(number: string): string;
   taskParents(number: string): string;

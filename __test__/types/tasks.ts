@@ -22,6 +22,15 @@ export async function usage(): Promise<void> {
   const many = await engine.enqueueMany(resize, [{ path: 'a' }], (file, index) => ({ key: `${file.path}${index}` }));
   for (const one of many) if (one.status === 'fulfilled') is<TaskHandle<{ bytes: number }>>()(one.value);
   is<TaskHandle<{ bytes: number }>>()(engine.handle(resize, 't-1'));
+  const added = await engine.atomic((tx) => {
+    const first = tx.enqueue(resize, { path: 'a' }, { key: 'a' });
+    return [first, tx.enqueue(nothing, undefined, { after: [onFailure(first)] })] as const;
+  });
+  is<readonly [TaskHandle<{ bytes: number }>, TaskHandle<number>]>()(added);
+  // @ts-expect-error the function is synchronous
+  await engine.atomic(async (tx) => tx.enqueue(nothing));
+  // @ts-expect-error a live task of the key stands for it
+  await engine.atomic((tx) => tx.enqueue(nothing, undefined, { dedupe: { mode: 'error' } }));
   is<boolean>()((await engine.queue('default').stats()).paused);
 
   workflow('resizes', async (ctx, path: string) => {

@@ -3,6 +3,7 @@
  */
 import { realpathSync } from 'node:fs';
 import * as path from 'node:path';
+import { atomic, type Transaction } from './atomic.js';
 import { completeAwakeable, type CompleteOptions } from './awakeables.js';
 import { asWorkflow, isWorkflow } from '../definitions.js';
 import { toMs } from '../duration.js';
@@ -147,6 +148,11 @@ export class Engine {
   /** Enqueues many, each admitted or refused for itself, in order. */
   enqueueMany(task: unknown, inputs: unknown, options?: ManyOptions): Promise<PromiseSettledResult<TaskHandle>[]> {
     return enqueueMany(this.core, task, inputs, options);
+  }
+
+  /** Takes tasks in together, all or none. Resolved: durable. */
+  atomic<T>(fn: (tx: Transaction) => T): Promise<T> {
+    return atomic(this.core, fn);
   }
 
   /** One queue. */

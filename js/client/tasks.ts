@@ -25,47 +25,66 @@ export type ManyOptions = EnqueueOptions | ((input: unknown, index: number) => E
 export class TaskHandle {
   readonly kind = 'task';
   readonly #core: EngineCore;
+  /** The key was taken, and this is the task that was there. */
+  readonly duplicate: boolean;
+  /** Id of the task, or the key by which it is known. */
+  readonly id: string;
 
   constructor(
     core: EngineCore,
-    /** Id of the task, or the key by which it is known. */
-    readonly id: string,
+    /** Empty: of a transaction that is not durable yet. */
+    id: string,
     readonly key: string | undefined,
-    /** The key was taken, and this is the task that was there. */
-    readonly duplicate: boolean,
+    duplicate: boolean,
   ) {
     this.#core = core;
+    this.id = id;
+    this.duplicate = duplicate;
+  }
+
+  /** Its transaction is durable. Not part of the public surface. */
+  becomes({ id, duplicate }: TaskHandle): void {
+    Object.assign(this, { id, duplicate });
+  }
+
+  get #target(): string {
+    if (this.id !== '') return this.id;
+    throw new TypeError('this task has no id: its engine.atomic has not resolved, or recorded nothing');
   }
 
   /** Waits for the end. Resolved means that the result is durable. */
   async result(options?: ResultOptions): Promise<unknown> {
     const patience = patienceOf(options, 'handle.result');
     const { native } = this.#core;
-    const target = { id: this.id, runId: '', isTask: true };
+    const id = this.#target;
+    const target = { id, runId: '', isTask: true };
     const request = this.#core.request(
-      (token) => native.taskResult(token, this.id),
+      (token) => native.taskResult(token, id),
       (text, code) => readTaskResult(this.#core.payloads, text, code),
       target,
     );
-    return waitFor(this.#core, request, patience, `the result of task ${this.id}`);
+    return waitFor(this.#core, request, patience, `the result of task ${id}`);
   }
 
   /** What is known about the task. */
   async describe(): Promise<TaskRow> {
     const { native, payloads } = this.#core;
+    const id = this.#target;
     const read = (text: string): TaskRow => readTaskRow(payloads, text);
-    return this.#core.request((token) => native.describeTask(token, this.id), read).promise;
+    return this.#core.request((token) => native.describeTask(token, id), read).promise;
   }
 
   /** Ends the task at once; a running attempt is aborted. No-op after its end. */
   async cancel(reason?: string): Promise<void> {
     const why = oneLine(reason, 'the reason given to handle.cancel');
-    await this.#core.request((token) => this.#core.native.cancelTask(token, this.id, why), String).promise;
+    const id = this.#target;
+    await this.#core.request((token) => this.#core.native.cancelTask(token, id, why), String).promise;
   }
 
   /** Starts a task that ended otherwise than completed again, with fresh attempts. @returns whether it was such a one */
   async retry(): Promise<boolean> {
-    const answer = await this.#core.request((token) => this.#core.native.retryTask(token, this.id), String).promise;
+    const id = this.#target;
+    const answer = await this.#core.request((token) => this.#core.native.retryTask(token, id), String).promise;
     return answer === '1';
   }
 
@@ -73,7 +92,8 @@ export class TaskHandle {
   async reprioritize(priority: unknown): Promise<boolean> {
     const code = readPriority(priority);
     const { native } = this.#core;
-    return (await this.#core.request((token) => native.reprioritizeTask(token, this.id, code), String).promise) === '1';
+    const id = this.#target;
+    return (await this.#core.request((token) => native.reprioritizeTask(token, id, code), String).promise) === '1';
   }
 }
 
@@ -181,16 +201,30 @@ function known(core: EngineCore, given: unknown): TaskDefinition {
   return definition;
 }
 
+/** A task as it crosses; a promise of it if its schema takes time. @throws TypeError, RangeError */
+export function packTask(
+  core: EngineCore,
+  given: unknown,
+  input: unknown,
+  options: EnqueueOptions | undefined,
+  transaction?: object,
+): string | Promise<string> {
+  return packed(core, known(core, given), input, options, transaction);
+}
+
 function packed(
   core: EngineCore,
   definition: TaskDefinition,
   input: unknown,
   options: EnqueueOptions | undefined,
+  transaction?: object,
 ): string | Promise<string> {
   const what = `the input of task '${definition.name}'`;
   const place = { kind: 'task', id: '', name: definition.name } as const;
+  const verb = transaction === undefined ? 'engine.enqueue' : 'tx.enqueue';
+  const { tasks } = core.settings;
   const pack = (value: unknown): string =>
-    packSubmission(definition, value, core.record(value, what, place), options, core.settings.tasks, core.nowMs());
+    packSubmission(definition, value, core.record(value, what, place), options, tasks, core.nowMs(), verb, transaction);
   const checked = checkSchema(definition.options.input, input, what);
   return isThenable(checked) ? Promise.resolve(checked).then(pack) : pack(checked);
 }

@@ -20,10 +20,26 @@ export interface Edge {
   /** Of a workflow: one run of it; empty: the latest one. Of a task: `undefined`. */
   readonly runId: string | undefined;
   readonly on: 'success' | 'complete' | 'failure';
+  /** A task of a transaction that has no id yet. */
+  readonly part?: Part;
+}
+
+/** A task of a transaction: which, and where in it, from 0. */
+interface Part {
+  readonly transaction: object;
+  readonly place: number;
+}
+
+/** Handles of tasks of transactions. */
+const parts = new WeakMap<object, Part>();
+
+/** A handle stands for a task of a transaction. */
+export function joinTransaction(handle: object, transaction: object, place: number): void {
+  parts.set(handle, { transaction, place });
 }
 
 /** What is waited for. */
-type Ref = Pick<Edge, 'run' | 'runId'>;
+type Ref = Pick<Edge, 'run' | 'runId' | 'part'>;
 
 /** What `enqueue` can be told. */
 export const ENQUEUE_OPTIONS = [
@@ -49,6 +65,8 @@ export const ENQUEUE_OPTIONS = [
 const CONDITIONS = ['success', 'complete', 'failure'];
 /** Added to the number of a condition on a run. */
 const ON_RUN = 16;
+/** And to that of one on a task of the same transaction. */
+const ON_PART = 32;
 const ON_MISS = ['late', 'skip', 'fail'];
 
 /** Holds when the task or run ended `completed`. The same as giving it itself. */
@@ -79,6 +97,7 @@ export function packSubmission(
   settings: Pick<TaskSettings, 'rates'>,
   nowMs: number,
   verb = 'engine.enqueue',
+  transaction?: object,
 ): string {
   const { policy } = definition;
   if (options !== undefined) knownOptions(options, ENQUEUE_OPTIONS, verb);
@@ -100,7 +119,7 @@ export function packSubmission(
   const rate = settings.rates.get(queue);
   if (rate !== undefined) add('l', `1${PART}${rate}`);
   for (const use of policy.limits) add('l', packUse(use, input));
-  if (options !== undefined) packOptions(given, add, nowMs);
+  if (options !== undefined) packOptions(given, add, nowMs, transaction);
   return row;
 }
 
@@ -127,6 +146,7 @@ function packOptions(
   given: EnqueueOptions,
   add: (letter: string, value: string | number) => void,
   nowMs: number,
+  transaction: object | undefined,
 ): void {
   const { delay, runAt, deadline, expires, reserve, tags, labels, dedupe } = given;
   if (delay !== undefined && runAt !== undefined) throw new TypeError('give delay or runAt, not both');
@@ -146,7 +166,7 @@ function packOptions(
   if (expires !== undefined) add('x', fromNow(expires, nowMs));
   if (reserve !== undefined) add('r', packReserve(reserve));
   if (dedupe !== undefined) add('D', packDedupe(dedupe));
-  for (const parent of listOf(given['after'], 'after')) add('a', packParent(parent));
+  for (const parent of listOf(given['after'], 'after')) add('a', packParent(parent, transaction));
   for (const use of readLimits(given['limits'], false)) add('l', packUse(use, undefined));
   for (const pair of packPairs(labels, 'label')) add('L', pair);
   for (const pair of packPairs(tags, 'tag')) add('g', pair);
@@ -190,17 +210,23 @@ function packDedupe(dedupe: unknown): string {
   return [mode, windowMs, maxWait === undefined ? '' : lengthMs(maxWait), scope].join(PART);
 }
 
-function packParent(parent: unknown): string {
+function packParent(parent: unknown, transaction: object | undefined): string {
   const given = parent as Partial<Edge> | null;
   const isEdge = typeof given === 'object' && given?.kind === 'edge';
   const on = isEdge ? CONDITIONS.indexOf(String(given.on)) : 0;
-  const { run, runId } = isEdge ? (given as Edge) : refOf(parent);
+  const { run, runId, part } = isEdge ? (given as Edge) : refOf(parent);
+  if (part !== undefined) {
+    if (part.transaction === transaction) return `${on + ON_PART}${PART}${part.place}`;
+    throw new TypeError('a task of a transaction that is not durable can be waited for within that transaction only');
+  }
   return runId === undefined ? `${on}${PART}${run}` : `${on + ON_RUN}${PART}${run}${PART}${runId}`;
 }
 
 function refOf(run: unknown): Ref {
   const given = run as { readonly kind?: unknown; readonly id?: unknown; readonly runId?: unknown } | null | undefined;
   const isHandle = given?.kind === 'task' || given?.kind === 'workflow';
+  const part = given?.id === '' ? parts.get(given) : undefined;
+  if (part !== undefined) return { run: '', runId: undefined, part };
   const id = typeof run === 'string' ? run : isHandle ? given.id : undefined;
   if (id === undefined) {
     throw new TypeError(

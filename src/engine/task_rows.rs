@@ -1,12 +1,12 @@
 //! The text of answers about tasks, queues and limits, as rows of fields; and of what a tick tells of tasks.
 
-use super::events::{EventKind, Events, ROW, fields};
+use super::events::{EventKind, Events, FIELD, ROW, fields};
 use super::schedule_rows::translate_schedule;
 use super::tasks::{status_code, submitted_row, task_id};
 use crate::record::{LimitSpec, Outcome, RunNo};
 use crate::runtime::{TaskCell, TaskEnd, TaskEvent, attempt_notes};
 use crate::scheduler::limits::Usage;
-use crate::scheduler::{AbortReason, AttemptNote, QueueView, Reason, TaskView, Warning};
+use crate::scheduler::{AbortReason, AttemptNote, BatchRefusal, QueueView, Reason, TaskView, Warning};
 
 /// Separates the entries of a list within a field.
 const ENTRY: &str = "\u{1d}";
@@ -144,6 +144,19 @@ pub(super) fn translate(cell: &TaskCell, event: TaskEvent, events: &mut Events) 
         TaskEvent::Submitted(token, answers) => {
             let rows: Vec<String> = answers.iter().map(submitted_row).collect();
             events.push(EventKind::Reply, token, 0, rows.join(&ROW.to_string()));
+        }
+        TaskEvent::Together(token, result) => {
+            let text = match result {
+                Ok(answers) => {
+                    let rows: Vec<String> = answers.into_iter().map(|answer| submitted_row(&Ok(answer))).collect();
+                    rows.join(&ROW.to_string())
+                }
+                Err(BatchRefusal { at, why }) => {
+                    let place = at.map_or(String::new(), |at| at.to_string());
+                    [submitted_row(&Err(why)), place].join(&FIELD.to_string())
+                }
+            };
+            events.push(EventKind::Reply, token, 0, text);
         }
         TaskEvent::Result(token, end) => {
             let text =

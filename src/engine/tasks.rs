@@ -12,10 +12,13 @@ use crate::record::{
     encode_failure,
 };
 use crate::runtime::{TaskCell, TaskEvent, TaskWork, Token};
-use crate::scheduler::{Dedupe, Failure, Lease, Member, MemberNo, Refusal, Status, TaskView};
+use crate::scheduler::{BatchRefusal, Dedupe, Failure, Lease, Member, MemberNo, Refusal, Status, TaskView};
 
 /// What the fields of a task take besides their texts, at most.
 const FIELDS_BYTES: usize = 512;
+
+/// So many tasks are taken in together at most: the scheduler's lock is held meanwhile.
+const TOGETHER_MAX: usize = 1_000;
 
 /// Bytes of a list's entry besides its texts.
 const ENTRY_BYTES: usize = 16;
@@ -114,6 +117,40 @@ impl ForeignEngine {
                 Some(id) => Err(Refusal::UnknownRun((*id).into())),
                 None => engine.handle_submit(now_ms, spec, *dedupe),
             });
+        });
+        Ok(())
+    }
+
+    /// Submits tasks, all or none, in one record. An edge to [`TaskNo::in_batch`] leads to one of them. `token` gets a row for
+    /// each, in order, as of [`ForeignEngine::enqueue`], once that is durable; or one row of a refusal, whose last field is
+    /// the place of the one at fault, from 0, if it is one's.
+    pub fn enqueue_together(&mut self, token: Token, specs: &[TaskSpec<'_>]) -> Result<(), EngineError> {
+        self.check_open()?;
+        self.group.admits()?;
+        if specs.len() > TOGETHER_MAX {
+            return Err(bad_input(format!(
+                "{} tasks cannot be taken in together; the limit is {TOGETHER_MAX}",
+                specs.len()
+            )));
+        }
+        for (at, spec) in specs.iter().enumerate() {
+            self.check_spec(spec).map_err(|what| bad_input(format!("call {at} of the transaction: {what}")))?;
+        }
+        let (bytes, max) = (specs.iter().map(record_bytes).sum::<usize>(), self.config.log.record_bytes_max);
+        if bytes > max {
+            return Err(bad_input(format!(
+                "the {} tasks of the transaction take {bytes} bytes together; the limit is {max}: put what is large \
+                 elsewhere, and what names it into their inputs",
+                specs.len()
+            )));
+        }
+        let unknown = specs.iter().enumerate().find_map(|(at, spec)| Some((at, self.unknown_run(spec)?)));
+        self.group.with_tasks(|cell, work| match unknown {
+            Some((at, id)) => {
+                let refusal = BatchRefusal { at: Some(at), why: Refusal::UnknownRun(id.into()) };
+                cell.tell(work, token, TaskEvent::Together(token, Err(refusal)));
+            }
+            None => cell.submit_together(work, token, specs),
         });
         Ok(())
     }
@@ -512,6 +549,11 @@ fn cut(reason: &str) -> &str {
     const BYTES_MAX: usize = 1_024;
     let end = (0..=BYTES_MAX.min(reason.len())).rev().find(|at| reason.is_char_boundary(*at)).unwrap_or(0);
     &reason[..end]
+}
+
+/// What a task takes in a record, at most.
+fn record_bytes(spec: &TaskSpec<'_>) -> usize {
+    spec.payload.len() + fields_bytes(spec)
 }
 
 /// What the fields of a task take in its record, besides its input, at most.

@@ -21,6 +21,11 @@ pub(super) fn submissions(text: &str) -> Result<Vec<(TaskSpec<'_>, Dedupe)>, Fau
     text.split(ROW).map(submission).collect()
 }
 
+/// Submissions that are taken in together, a row each. Their keys mean what they do by default.
+pub(super) fn together(text: &str) -> Result<Vec<TaskSpec<'_>>, Fault> {
+    text.split(ROW).map(|row| submission(row).map(|(spec, _)| spec)).collect()
+}
+
 pub(super) fn submission(row: &str) -> Result<(TaskSpec<'_>, Dedupe), Fault> {
     let mut fields = row.split(FIELD);
     let (queue, kind, payload) = (next(&mut fields)?, next(&mut fields)?, next(&mut fields)?);
@@ -92,12 +97,19 @@ fn deduping(text: &str) -> Result<Dedupe, Fault> {
 /// So much is added to the number of a condition on a run: id, run id.
 const RUN_EDGE: u8 = 16;
 
+/// And so much on a condition on a task of the same transaction: its place, from 0.
+const PART_EDGE: u8 = 32;
+
 fn edge(text: &str) -> Result<Edge<'_>, Fault> {
     let mut parts = text.splitn(2, PART);
     let code: u8 = number(next(&mut parts)?)?;
     let condition = Condition::from_code(code % RUN_EDGE).ok_or_else(|| malformed(text))?;
     let parent = next(&mut parts)?;
+    if code >= PART_EDGE {
+        return Ok(Edge { parent: Parent::Number(TaskNo::in_batch(number(parent)?)), condition });
+    }
     let parent = match (code / RUN_EDGE, crate::engine::parse_task_id(parent)) {
+        (0, Some(number)) if number.place_in_batch().is_some() => return Err(malformed(text)),
         (0, Some(number)) => Parent::Number(number),
         (0, None) => Parent::Key(parent),
         (..) => {

@@ -2,7 +2,7 @@
 
 use super::export::export;
 use super::fault::{Fault, Shared};
-use super::task_texts::{filter, limit, member, outcomes, submissions, task_no};
+use super::task_texts::{filter, limit, member, outcomes, submissions, task_no, together};
 use crate::engine::Class;
 use napi::Env;
 use napi::bindgen_prelude::Object;
@@ -14,6 +14,11 @@ pub(super) fn export_tasks(env: &Env, object: &mut Object<'_>, engine: &Shared) 
     export(env, object, "enqueueTasks", move |call| {
         let text = call.str(1)?;
         Ok(shared.borrow_mut().enqueue(call.number(0)?, &submissions(text)?)?)
+    })?;
+    let shared = Rc::clone(engine);
+    export(env, object, "enqueueTogether", move |call| {
+        let text = call.str(1)?;
+        Ok(shared.borrow_mut().enqueue_together(call.number(0)?, &together(text)?)?)
     })?;
     let shared = Rc::clone(engine);
     export(env, object, "taskOutcomes", move |call| {

@@ -62,6 +62,23 @@ macro_rules! coded {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskNo(pub u64);
 
+/// No task has so high a number.
+const FIRST_PLACE: u64 = 1 << 63;
+
+impl TaskNo {
+    /// Stands for the task at a place of a batch, from 0, while that has no number. It is never recorded.
+    #[must_use]
+    pub fn in_batch(place: u32) -> TaskNo {
+        TaskNo(FIRST_PLACE + u64::from(place))
+    }
+
+    /// The place, if it stands for one.
+    #[must_use]
+    pub fn place_in_batch(self) -> Option<usize> {
+        usize::try_from(self.0.checked_sub(FIRST_PLACE)?).ok()
+    }
+}
+
 impl std::fmt::Display for TaskNo {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(formatter)

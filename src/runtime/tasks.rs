@@ -10,8 +10,8 @@ use super::places::Place;
 use crate::machine::{Message, Outbox, Sink};
 use crate::record::{AttemptEnd, Lsn, Outcome, ScheduleSpec, ShardId, TaskNo, TaskSpec, decode_schedule, run_id};
 use crate::scheduler::{
-    AbortReason, Answer, AttemptNote, Config, ConfigError, Dedupe, Engine, Lease, MemberNo, Output, Refusal,
-    RestoreError, ScheduleError, ScheduleEvent, Status, Submitted, SubmitterNo, Warning,
+    AbortReason, Answer, AttemptNote, BatchRefusal, Config, ConfigError, Dedupe, Engine, Lease, MemberNo, Output,
+    Refusal, RestoreError, ScheduleError, ScheduleEvent, Status, Submitted, SubmitterNo, Warning,
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -28,6 +28,8 @@ pub enum TaskEvent {
     Refuse(Token, &'static str, String),
     /// What became of submissions, in their order.
     Submitted(Token, Vec<Result<Answer, Refusal>>),
+    /// What became of submissions that are taken in together or not at all.
+    Together(Token, Result<Vec<Answer>, BatchRefusal>),
     /// How a task ended, for a request that waits for it.
     Result(Token, Box<TaskEnd>),
     /// The function of a task is to run.
@@ -152,6 +154,8 @@ pub struct TaskCell {
     next_batch: u64,
     /// Which place in which batch a submission that waits for room has.
     submitters: BTreeMap<SubmitterNo, (u64, usize)>,
+    /// Who asked for tasks that are to be taken in together, and wait for room.
+    together: BTreeMap<SubmitterNo, Token>,
     sayings: BTreeMap<TaskNo, Saying>,
 }
 
@@ -340,6 +344,7 @@ impl TaskCell {
             batches: BTreeMap::new(),
             next_batch: 0,
             submitters: BTreeMap::new(),
+            together: BTreeMap::new(),
             sayings: BTreeMap::new(),
         }
     }
@@ -375,6 +380,7 @@ impl TaskCell {
         for batch in self.batches.values_mut().filter(|batch| Place::of(batch.token) == place) {
             batch.token = NOBODYS;
         }
+        self.together.values_mut().filter(|token| Place::of(**token) == place).for_each(|token| *token = NOBODYS);
         self.engine.handle_member_gone(now_ms, MemberNo(place.0));
     }
 
@@ -443,6 +449,19 @@ impl TaskCell {
         if is_decided {
             self.answer(number);
         }
+    }
+
+    /// Submits tasks, all or none; [`TaskEvent::Together`] follows once that is decided.
+    pub fn submit_together(&mut self, work: &mut TaskWork<'_>, token: Token, specs: &[TaskSpec<'_>]) {
+        let result = match self.engine.handle_batch(work.now_ms, specs) {
+            Ok(Submitted::Now(answers)) => Ok(answers),
+            Ok(Submitted::Waits(submitter)) => {
+                self.together.insert(submitter, token);
+                return self.commit(work);
+            }
+            Err(refusal) => Err(refusal),
+        };
+        self.tell(work, token, TaskEvent::Together(token, result));
     }
 
     /// A request waits for the end of a task: answered when that is durable, also if it has ended already. `false`: the
@@ -634,10 +653,13 @@ impl TaskCell {
         }))
     }
 
-    fn admitted(&mut self, submitter: SubmitterNo, result: Result<Vec<Answer>, Refusal>) {
+    fn admitted(&mut self, submitter: SubmitterNo, result: Result<Vec<Answer>, BatchRefusal>) {
+        if let Some(token) = self.together.remove(&submitter) {
+            return self.hold(Place::of(token), TaskEvent::Together(token, result));
+        }
         let Some((number, place)) = self.submitters.remove(&submitter) else { return };
         let Some(batch) = self.batches.get_mut(&number) else { return };
-        let answer = result.map(|answers| answers[0]);
+        let answer = result.map(|answers| answers[0]).map_err(|refusal| refusal.why);
         if let Some(open) = batch.answers.get_mut(place) {
             *open = Some(answer);
         }

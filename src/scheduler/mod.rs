@@ -10,6 +10,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod attempts;
+mod batch;
 mod chance;
 mod changes;
 mod config;
@@ -60,7 +61,9 @@ pub use launches::LaunchOrder;
 pub use members::{Member, MemberNo};
 pub use order::{ClassOrder, LINES, OrderConfig, RELIEF_PASSES, RELIEF_WAIT_MS};
 pub use orders::{OrderAnswer, OrderEnd};
-pub use output::{AbortReason, Answer, Lease, Output, Refusal, Status, StepTicket, Submitted, SubmitterNo, Warning};
+pub use output::{
+    AbortReason, Answer, BatchRefusal, Lease, Output, Refusal, Status, StepTicket, Submitted, SubmitterNo, Warning,
+};
 pub use restore::RestoreError;
 pub use scaling::ScaleConfig;
 pub use schedules::{

@@ -143,6 +143,25 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// Why none of several tasks is taken in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchRefusal {
+    /// The one at fault, by its place among them, from 0; `None`: none of them more than another.
+    pub at: Option<usize>,
+    /// Why.
+    pub why: Refusal,
+}
+
+impl BatchRefusal {
+    pub(super) fn of(at: usize, why: Refusal) -> BatchRefusal {
+        BatchRefusal { at: Some(at), why }
+    }
+
+    pub(super) fn of_all(why: Refusal) -> BatchRefusal {
+        BatchRefusal { at: None, why }
+    }
+}
+
 /// Why a running attempt is to be given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbortReason {
@@ -220,7 +239,7 @@ pub enum Output {
         /// Which.
         submitter: SubmitterNo,
         /// One answer for each of its tasks.
-        result: Result<Vec<Answer>, Refusal>,
+        result: Result<Vec<Answer>, BatchRefusal>,
     },
     /// What a run asked for, or watches, is answered.
     Answer {

@@ -3,7 +3,7 @@
 
 use super::engine::Engine;
 use super::head::{Head, WAITS};
-use super::output::{Output, Refusal, SubmitterNo};
+use super::output::{BatchRefusal, Output, Refusal, SubmitterNo};
 use super::task::{QueueIx, TaskIx};
 use crate::record::{
     Class, DecodeError, Dedupe, Order, Reader, TaskSpec, decode_order, decode_spec, encode_order, encode_spec,
@@ -155,7 +155,10 @@ impl Engine {
             return;
         }
         let result = match submitter.dedupe {
-            Some(dedupe) => self.submit(&specs[0], dedupe, false, None).map(|answer| answer.map(|answer| vec![answer])),
+            Some(dedupe) => match self.submit(&specs[0], dedupe, false, None) {
+                Ok(answer) => Ok(answer.map(|answer| vec![answer])),
+                Err(why) => Err(BatchRefusal::of(0, why)),
+            },
             None => self.submit_batch(&specs, false),
         };
         let result = match result {
@@ -184,7 +187,8 @@ impl Engine {
         let asking: Vec<SubmitterNo> = self.waiting.submitters.iter().filter_map(is_asking).collect();
         for number in asking {
             self.waiting.remove(number);
-            self.outputs.push_back(Output::Admitted { submitter: number, result: Err(Refusal::Closed) });
+            self.outputs
+                .push_back(Output::Admitted { submitter: number, result: Err(BatchRefusal::of_all(Refusal::Closed)) });
         }
     }
 
@@ -198,7 +202,10 @@ impl Engine {
     }
 
     /// What tasks ask for, by queue and class.
-    pub(super) fn demand_of(&self, specs: &[TaskSpec<'_>]) -> Result<Vec<Demand>, Refusal> {
+    pub(super) fn demand_of<'a>(
+        &self,
+        specs: impl IntoIterator<Item = &'a TaskSpec<'a>>,
+    ) -> Result<Vec<Demand>, Refusal> {
         let mut demand: BTreeMap<(QueueIx, Class), u64> = BTreeMap::new();
         for spec in specs {
             *demand.entry((self.find_queue(spec.queue)?, spec.class)).or_default() += 1;

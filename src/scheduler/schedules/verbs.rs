@@ -203,7 +203,7 @@ impl Engine {
         if spec.overlap != Overlap::Allow {
             self.chain(name, spec.overlap, &mut tasks)?;
         }
-        let Some(answers) = self.submit_batch(&tasks, false).map_err(refused)? else {
+        let Some(answers) = self.submit_batch(&tasks, false).map_err(|refusal| refused(refusal.why))? else {
             let demand = self.demand_of(&tasks).map_err(refused)?;
             return Err(refused(self.broken_bound(&demand, None).unwrap_or(Refusal::Closed)));
         };

@@ -17,7 +17,10 @@ fn waits(result: Result<Submitted<Answer>, Refusal>) -> SubmitterNo {
 
 fn admitted(world: &World) -> Vec<(SubmitterNo, Result<TaskNo, Refusal>)> {
     let of = |output: &Output| match output {
-        Output::Admitted { submitter, result } => Some((*submitter, result.clone().map(|answers| answers[0].task()))),
+        Output::Admitted { submitter, result } => {
+            let result = result.clone().map(|answers| answers[0].task());
+            Some((*submitter, result.map_err(|refusal| refusal.why)))
+        }
         _ => None,
     };
     world.outputs.iter().filter_map(of).collect()

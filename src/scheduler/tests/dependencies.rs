@@ -1,8 +1,8 @@
 //! Tasks that wait for tasks.
 
 use super::world::{World, keyed, queue, spec};
-use crate::record::{Condition, Edge, Outcome, Parent, TaskNo, TaskSpec};
-use crate::scheduler::{Failure, QueueConfig, Reason, Refusal, Status, Submitted, UnknownKey};
+use crate::record::{Condition, Edge, Outcome, Parent, RetryPolicy, TaskNo, TaskSpec};
+use crate::scheduler::{Bounds, Failure, OnFull, QueueConfig, Reason, Refusal, Status, Submitted, UnknownKey};
 
 fn after(parent: TaskNo, condition: Condition) -> TaskSpec<'static> {
     TaskSpec { after: vec![Edge { parent: Parent::Number(parent), condition }], ..spec() }
@@ -166,6 +166,54 @@ fn a_key_of_a_batch_that_is_taken_comes_back_as_that_task() {
     let Ok(Submitted::Now(answers)) = world.batch(&[keyed("a"), after_key("a")]) else { panic!() };
     assert_eq!(answers[0], crate::scheduler::Answer::Existing(known));
     assert_eq!(world.status(answers[1].task()), Status::Blocked);
+}
+
+fn after_part(place: u32) -> TaskSpec<'static> {
+    after(TaskNo::in_batch(place), Condition::Success)
+}
+
+#[test]
+fn parts_of_a_batch_wait_for_each_other_by_their_places_and_stay_so_after_a_restart() {
+    let mut world = World::of(queue(4));
+    let batch = [after_part(2), spec(), after_part(1)];
+    let Ok(Submitted::Now(answers)) = world.batch(&batch) else { panic!("there is room") };
+    let [last, first, middle] = answers.iter().map(|answer| answer.task()).collect::<Vec<_>>()[..] else { panic!() };
+    world.crash();
+    assert_eq!(world.status(last), Status::Blocked);
+    assert_eq!(world.run_all(), [first, middle, last]);
+}
+
+#[test]
+fn a_part_of_a_batch_may_wait_for_whom_stands_for_another_part() {
+    let mut world = World::of(queue(1));
+    let known = world.submit(&keyed("a"));
+    let Ok(Submitted::Now(answers)) = world.batch(&[keyed("a"), after_part(0)]) else { panic!("there is room") };
+    assert_eq!(world.run_all(), [known, answers[1].task()]);
+}
+
+#[test]
+fn a_refused_batch_names_the_part_at_fault_and_leaves_nothing() {
+    let mut world = World::of(QueueConfig {
+        bounds: Bounds { pending: Some(3), ..Bounds::default() },
+        on_full: OnFull::Reject,
+        ..queue(0)
+    });
+    world.submit(&spec());
+    let before = world.records.len();
+    let bad_queue = TaskSpec { queue: "none", ..spec() };
+    let bad_retry = TaskSpec { retry: Some(RetryPolicy { max_attempts: 0, ..RetryPolicy::default() }), ..spec() };
+    let batches: [&[TaskSpec<'_>]; 6] = [
+        &[spec(), bad_queue],
+        &[bad_retry, spec()],
+        &[spec(), spec(), spec(), spec()],
+        &[keyed("z"), spec(), keyed("z")],
+        &[spec(), after_part(2), after_part(1)],
+        &[spec(), after_part(2)],
+    ];
+    let places = batches.map(|batch| world.try_batch(batch).unwrap_err().at);
+    assert_eq!(places, [Some(1), Some(0), Some(2), Some(2), Some(2), Some(1)]);
+    assert_eq!(world.records.len(), before, "nothing is recorded");
+    assert_eq!(world.engine.tasks_after(TaskNo(0)).count(), 1);
 }
 
 #[test]

@@ -100,6 +100,10 @@ impl World {
     }
 
     pub(super) fn batch(&mut self, specs: &[TaskSpec<'_>]) -> Result<Submitted<Vec<Answer>>, Refusal> {
+        self.try_batch(specs).map_err(|refusal| refusal.why)
+    }
+
+    pub(super) fn try_batch(&mut self, specs: &[TaskSpec<'_>]) -> Result<Submitted<Vec<Answer>>, BatchRefusal> {
         let result = self.engine.handle_batch(self.now_ms, specs);
         self.drain();
         result
