@@ -391,7 +391,7 @@ export interface Edge {
 }
 
 /** What can be waited for: a task, by its handle, id or key, or a run of a workflow, by its handle. */
-export type Awaitable = TaskHandle<any> | TaskRef<any> | WorkflowHandle<any> | string;
+export type Awaitable = TaskHandle<any> | TaskRef<any> | WorkflowHandle<any> | ChildHandle<any> | string;
 
 /**
  * What a task or an enqueued workflow waits for: a task or run, which must complete, or an {@link Edge}. A run that continues
@@ -852,6 +852,8 @@ export interface Scope {
 
 /** Another workflow, seen from a workflow: a child, or one known by its id. */
 export interface ChildHandle<Output> {
+  /** Tells it from a task's. */
+  readonly kind: 'workflow';
   /** Id of the run. */
   readonly id: string;
   /** Waits for its end. @throws {@link ChildWorkflowError}, {@link RunNotFoundError} */
@@ -2080,10 +2082,19 @@ export interface Engine extends AsyncDisposable {
   limit(name: string, spec: LimitSpec): Promise<void>;
   /** Use of a limit now, or of one key of it. @throws `TypeError` if there is none of that name */
   limitUsage(name: string, key?: string): Promise<LimitUsage>;
-  /** Starts `dead` and `failed` tasks again. An empty filter throws. @returns how many */
+  /**
+   * Starts `dead` and `failed` tasks again. An empty filter throws. It is done a thousand tasks at a time, to those that there
+   * were when it began, oldest first, so that others come in between; each thousand is durable before the next one. A crash
+   * or a rejection in between leaves it done to the first ones. Doing it again goes on.
+   * @returns how many
+   */
   retry(filter: TaskFilter): Promise<number>;
-  /** Cancels tasks that have not ended. An empty filter throws. @returns how many */
+  /** Cancels tasks that have not ended, like {@link Engine.retry} in thousands. An empty filter throws. @returns how many */
   cancel(filter: TaskFilter, reason?: string): Promise<number>;
+  /** Moves a task, by id or key. @returns `false` if it has ended @throws {@link RunNotFoundError} */
+  reprioritize(task: string, priority: Priority): Promise<boolean>;
+  /** Moves tasks that have not ended, like {@link Engine.retry} in thousands. An empty filter throws. @returns how many */
+  reprioritize(filter: TaskFilter, priority: Priority): Promise<number>;
   /** Tasks, as durable now, the oldest first, read in pages. */
   tasks(filter?: TaskFilter): AsyncIterableIterator<TaskRow>;
   /** Why a task is not running. @throws {@link RunNotFoundError} */

@@ -50,6 +50,27 @@ describe('a task that waits for a workflow', () => {
     expect((await tasks[4].result())[0]).toMatchObject({ id: 'b', status: 'cancelled' });
   });
 
+  test('waits for a child of the workflow that asks for it', async () => {
+    const child = workflow('child', async (ctx, n: number) => {
+      await ctx.sleep('1h');
+      return n + 1;
+    });
+    const parent = workflow('parent', async (ctx) => {
+      const one = await ctx.start(child, 1, { id: 'one' });
+      const other = ctx.handle(child, 'other');
+      const parents = (await ctx.run(look, undefined, { after: [one, onComplete(other)] })) as any[];
+      return parents.map(({ id, result }) => [id, result]);
+    });
+    const engine = await engineOf([child, parent], { tasks: [look] });
+    await engine.start(child, 2, { id: 'other' });
+    const run = await engine.start(parent);
+    await engine.advance('1h');
+    expect(await run.result()).toEqual([
+      ['one', 2],
+      ['other', 3],
+    ]);
+  });
+
   test('is refused if there is none', async () => {
     const engine = await engineOf([patient], { tasks: [look] });
     const none = await rejection(engine.enqueue(look, undefined, { after: [engine.handle('none')] }));

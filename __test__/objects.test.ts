@@ -210,6 +210,14 @@ test('the state is changed from outside between calls, at the version that is me
   await expect(engine.objects.get(cart, 'u1')).resolves.toEqual({ state: { items: [] }, version: 4 });
 });
 
+test('of two who delete an object at once, one did', async () => {
+  const engine = await engineWith();
+  await engine.object(cart, 'u1').add('a');
+  const deleted = await Promise.all([1, 2, 3].map(() => engine.objects.delete(cart, 'u1')));
+  expect(deleted).toEqual([true, false, false]);
+  expect(await engine.objects.delete(cart, 'never was')).toBe(false);
+});
+
 test('a deleted object is as it was at first, and calls that wait get no answer', async () => {
   const engine = await engineWith();
   const u1 = engine.object(cart, 'u1');

@@ -45,6 +45,28 @@ describe('a queue that follows its load', () => {
     await expect(engine.queue('mail').setConcurrency(3)).rejects.toThrow(/follows its load/);
   });
 
+  test('asks for none while it is paused, and for what waits when it goes on', async () => {
+    const gate = held();
+    engineNow = { sleep: () => gate.wait() };
+    const asked: number[] = [];
+    const scale = (_queue: string, desired: number) => {
+      asked.push(desired);
+      return desired;
+    };
+    const engine = await engineOf([], { tasks: [spend], queues: { mail: { concurrency: { min: 1, max: 8, scale } } } });
+    await engine.queue('mail').pause();
+    const inputs = Array.from({ length: 300 }, () => 1);
+    const tasks = await engine.enqueueMany(spend, inputs, { queue: 'mail' });
+    await engine.advance('1m');
+    expect(asked).toEqual([1]);
+    await engine.queue('mail').resume();
+    await engine.advance('1m');
+    expect(Math.max(...asked)).toBeGreaterThan(1);
+    engineNow = undefined;
+    gate.release();
+    await Promise.all(tasks.map((settled: any) => settled.value.result()));
+  });
+
   test('asks whoever provides its slots, and takes what is answered or reported', async () => {
     const asked: number[] = [];
     let answer: (slots: number | undefined) => void = () => undefined;

@@ -97,6 +97,7 @@ export interface NativeEngine extends PumpVerbs {
   ): void;
   /** Answers with the state of an object, as it is recorded. */
   readObject(token: number, id: string): void;
+  deleteObject(token: number, id: string, actor: string): void;
   startWith(
     token: number,
     id: string,
@@ -150,8 +151,7 @@ export interface NativeEngine extends PumpVerbs {
   reprioritizeTask(token: number, task: string, priority: number): void;
   listTasks(token: number, filter: string, after: number, limit: number): void;
   countTasks(token: number, filter: string): void;
-  cancelTasks(token: number, filter: string, reason: string): void;
-  retryTasks(token: number, filter: string): void;
+  changeTasks(token: number, filter: string, what: string, more: string, after: number, until: number): void;
   pauseQueue(token: number, queue: string, isPaused: number): void;
   resizeQueue(token: number, queue: string, concurrency: number): void;
   /** Slots that somebody outside provides. At once, and gone with the engine. */

@@ -24,9 +24,10 @@ import {
   type UpdateWithStart,
 } from './updating.js';
 import type { EnqueueOptions } from '../scheduler/submission.js';
-import { isTask, type TaskDefinition } from '../scheduler/definition.js';
+import { isTask, readPriority, type TaskDefinition } from '../scheduler/definition.js';
 import { readTaskReason, readTaskRow, readUsage, type TaskRow } from '../scheduler/rows.js';
 import {
+  changeTasks,
   enqueue,
   enqueueMany,
   packFilter,
@@ -180,13 +181,24 @@ export class Engine {
   /** Starts `dead` and `failed` tasks again. @returns how many */
   async retry(filter: TaskFilter): Promise<number> {
     const packed = packFilter(filter, 'engine.retry', true);
-    return this.core.request((token) => this.core.native.retryTasks(token, packed), Number).promise;
+    return changeTasks(this.core, packed, 'retry', '');
   }
 
   /** Cancels tasks. @returns how many */
   async cancel(filter: TaskFilter, reason = ''): Promise<number> {
     const packed = packFilter(filter, 'engine.cancel', true);
-    return this.core.request((token) => this.core.native.cancelTasks(token, packed, reason), Number).promise;
+    return changeTasks(this.core, packed, 'cancel', oneLine(reason, 'the reason given to engine.cancel'));
+  }
+
+  /** Moves a task by its id or key, or all that a filter admits. @returns whether it has not ended; how many have not */
+  async reprioritize(which: string | TaskFilter, priority: unknown): Promise<boolean | number> {
+    if (typeof which === 'string') return this.handleOf(which).reprioritize(priority);
+    const packed = packFilter(which, 'engine.reprioritize', true);
+    return changeTasks(this.core, packed, 'priority', String(readPriority(priority)));
+  }
+
+  private handleOf(task: string): TaskHandle {
+    return new TaskHandle(this.core, checkId(task), undefined, false);
   }
 
   /** Tasks, as durable now, oldest first, read in pages. */

@@ -106,10 +106,9 @@ export class ObjectControl {
     const target = targetOf(this.#core, object, id);
     knownOptions(options, ['actor'], 'objects.delete');
     const actor = oneLine(options?.actor, 'actor');
-    if ((await readIfAny(this.#core, target, NO_PATIENCE)) === undefined) return false;
     const { native } = this.#core;
-    await this.#core.request((token) => native.terminate(token, target.runId, '', 'deleted', actor), nothing).promise;
-    return true;
+    const answer = this.#core.request((token) => native.deleteObject(token, target.runId, actor), String);
+    return (await answer.promise) === '1';
   }
 
   async #edit(
@@ -195,8 +194,4 @@ function loggerOf(core: EngineCore, { definition, id }: Target): RunLogger {
   const write = (level: keyof RunLogger) => (message: string, fields?: object) =>
     core.settings.logger[level](message, { ...fields, object: definition.name, id });
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
-}
-
-function nothing(): void {
-  // The answer is that there is one.
 }

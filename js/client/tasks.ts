@@ -262,6 +262,24 @@ export function packFilter(filter: TaskFilter | undefined, verb: string, mustCho
   return [names.join(ENTRY), mask, ...texts, pairs.join(ENTRY)].join(FIELD);
 }
 
+/** Does the same to many tasks, slice by slice: others come in between. @returns to how many */
+export async function changeTasks(
+  core: EngineCore,
+  filter: string,
+  what: 'cancel' | 'retry' | 'priority',
+  more: string,
+): Promise<number> {
+  let total = 0;
+  for (let after = 0, until = 0; ;) {
+    const [from, to] = [after, until];
+    const text = core.request((token) => core.native.changeTasks(token, filter, what, more, from, to), String);
+    const [count, next, last] = (await text.promise).split(FIELD).map(Number) as [number, number, number];
+    total += count;
+    if (next === 0) return total;
+    [after, until] = [next, last];
+  }
+}
+
 const STATS = [
   'concurrency',
   'running',

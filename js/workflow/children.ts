@@ -67,19 +67,19 @@ function flagsOf({ onParentClose = 'terminate', idReusePolicy, idConflictPolicy 
 
 /** A child, or another workflow. */
 export class ChildHandle {
+  readonly kind = 'workflow';
   readonly #run: Run;
-  readonly #runId: string;
   #end: EndOp | null;
 
   constructor(
     run: Run,
     /** Id of the run. */
     readonly id: string,
-    runId: string,
+    /** One run of it; empty: the latest one. */
+    readonly runId: string,
     end: EndOp | null,
   ) {
     this.#run = run;
-    this.#runId = runId;
     this.#end = end;
   }
 
@@ -127,7 +127,7 @@ export class ChildHandle {
 
   #send(seq: number, what: number, name: string, payload: string, label: string): boolean {
     const { slot, host } = this.#run;
-    return isOpen(this.#run, host.verbs.openSend(slot, seq, what, this.id, this.#runId, name, payload), label);
+    return isOpen(this.#run, host.verbs.openSend(slot, seq, what, this.id, this.runId, name, payload), label);
   }
 }
 

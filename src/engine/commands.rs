@@ -8,7 +8,7 @@ use crate::record::{IdConflict, IdReuse, NewRun, NewSignal, RunNo, ShardId, run_
 use crate::runtime::{Output, ShardCell, Token};
 
 /// A record that ends a run has about so many bytes besides its reason.
-const URGENT_BYTES: usize = 512;
+pub(super) const URGENT_BYTES: usize = 512;
 
 /// In place of a token: nobody waits for the answer.
 const NOBODY: Token = 0;

@@ -45,7 +45,7 @@ pub use host::{Completed, Slot, StepAnswer};
 pub use keys::idempotency_key;
 pub use parts::Joinable;
 pub use rewind::{Past, PastEnd};
-pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
+pub use tasks::{TaskChange, TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 
 pub use crate::log::MemoryStorage;
 pub use crate::machine::{

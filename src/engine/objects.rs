@@ -1,11 +1,11 @@
 //! Objects: what clients ask of them, and the verbs of their code.
 
-use super::commands::refuse;
-use super::error::EngineError;
+use super::commands::{URGENT_BYTES, refuse};
+use super::error::{EngineError, bad_input};
 use super::events::FIELD;
 use super::foreign::ForeignEngine;
 use super::host::Slot;
-use crate::machine::{CallAnswer, Halt, NewUpdate};
+use crate::machine::{CallAnswer, Halt, NewUpdate, Refusal, Target, check_actor};
 use crate::record::NewRun;
 use crate::runtime::{Output, Token};
 
@@ -38,6 +38,30 @@ impl ForeignEngine {
             }
             Err(refusal) => refuse(cell, token, &refusal),
         })
+    }
+
+    /// Ends an object. `token` gets `1` if this was what ended it and `0` if there was none, once that is durable.
+    pub fn delete_object(&mut self, token: Token, id: &str, actor: Option<&str>) -> Result<(), EngineError> {
+        self.check_readable()?;
+        check_actor(actor).map_err(bad_input)?;
+        self.group.admits_urgent(URGENT_BYTES)?;
+        let _recalled = self.recall(id)?;
+        self.on_shard(self.group.shard_of(id), |cell, work| {
+            let deleted = match cell.shard.find_object(id) {
+                Ok(run) => {
+                    let no = cell.shard.view(run).no;
+                    cell.shard.terminate(work, Target { id, run: Some(no) }, b"deleted", actor).map(|()| "1")
+                }
+                Err(Refusal::NotFound(_) | Refusal::Ended(..)) => Ok("0"),
+                Err(refusal) => Err(refusal),
+            };
+            match deleted {
+                Ok(reply) => cell.held.hold(cell.shard.last(), Output::Reply(token, reply.to_owned())),
+                Err(refusal) => refuse(cell, token, &refusal),
+            }
+        })?;
+        self.group.hurry();
+        Ok(())
     }
 
     /// What the code of an object begins with: the last operation before, a separator, the encoded state.

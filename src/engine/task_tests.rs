@@ -167,7 +167,10 @@ fn a_task_that_fails_to_the_end_is_dead_and_can_be_given_its_attempts_back() {
     }
     assert!(rig.asked(2, |engine| engine.task_result(2, "t-1").unwrap()).starts_with("Result 3 t-1|2|\"no\"|1"));
     let filter = TaskFilter { kinds: vec!["work".into()], ..TaskFilter::default() };
-    assert_eq!(rig.asked(3, |engine| engine.retry_tasks(3, &filter).unwrap()), "Reply 0 1");
+    assert_eq!(
+        rig.asked(3, |engine| engine.change_tasks(3, &filter, TaskChange::Retry, (0, 0)).unwrap()),
+        "Reply 0 1|0|1"
+    );
     let given = rig.one();
     assert_eq!(given.attempt, 3);
     rig.says(given.lease, TaskOutcome::FailedForGood(b"\"never\""));

@@ -26,6 +26,11 @@ pub(super) fn export_objects(env: &Env, object: &mut Object<'_>, engine: &Shared
         Ok(shared.borrow_mut().read_object(call.number(0)?, call.str(1)?)?)
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "deleteObject", move |call| {
+        let (id, actor) = (call.str(1)?, call.optional_str(2)?);
+        Ok(shared.borrow_mut().delete_object(call.number(0)?, id, actor)?)
+    })?;
+    let shared = Rc::clone(engine);
     export(env, object, "objectState", move |call| {
         Ok(shared.borrow().object_state(Slot(call.number(0)?)).unwrap_or_default())
     })?;

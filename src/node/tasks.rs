@@ -2,8 +2,8 @@
 
 use super::export::export;
 use super::fault::{Fault, Shared};
-use super::task_texts::{filter, limit, member, outcomes, submissions, task_no, together};
-use crate::engine::Class;
+use super::task_texts::{filter, limit, member, number, outcomes, submissions, task_no, together};
+use crate::engine::{Class, TaskChange};
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use std::rc::Rc;
@@ -70,9 +70,7 @@ fn export_one(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Resu
     export(env, object, "retryTask", move |call| Ok(shared.borrow_mut().retry_task(call.number(0)?, call.str(1)?)?))?;
     let shared = Rc::clone(engine);
     export(env, object, "reprioritizeTask", move |call| {
-        let (task, class) = (call.str(1)?, call.number(2)?);
-        let class = u8::try_from(class).ok().and_then(Class::from_code);
-        let class = class.ok_or_else(|| Fault::bad_input("there is no such class of priority"))?;
+        let (task, class) = (call.str(1)?, class(call.number(2)?)?);
         Ok(shared.borrow_mut().reprioritize_task(call.number(0)?, task, class)?)
     })
 }
@@ -89,14 +87,21 @@ fn export_many(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Res
         Ok(shared.borrow_mut().count_tasks(call.number(0)?, &filter(call.str(1)?)?)?)
     })?;
     let shared = Rc::clone(engine);
-    export(env, object, "cancelTasks", move |call| {
-        let (filter, reason) = (filter(call.str(1)?)?, call.str(2)?);
-        Ok(shared.borrow_mut().cancel_tasks(call.number(0)?, &filter, reason)?)
-    })?;
-    let shared = Rc::clone(engine);
-    export(env, object, "retryTasks", move |call| {
-        Ok(shared.borrow_mut().retry_tasks(call.number(0)?, &filter(call.str(1)?)?)?)
+    export(env, object, "changeTasks", move |call| {
+        let (filter, what, more) = (filter(call.str(1)?)?, call.str(2)?, call.str(3)?);
+        let change = match what {
+            "cancel" => TaskChange::Cancel(more),
+            "retry" => TaskChange::Retry,
+            _ => TaskChange::Reprioritize(class(number(more)?)?),
+        };
+        let span = (call.float(4)? as u64, call.float(5)? as u64);
+        Ok(shared.borrow_mut().change_tasks(call.number(0)?, &filter, change, span)?)
     })
+}
+
+fn class(code: u32) -> Result<Class, Fault> {
+    let class = u8::try_from(code).ok().and_then(Class::from_code);
+    class.ok_or_else(|| Fault::bad_input("there is no such class of priority"))
 }
 
 fn export_queues(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::Result<()> {

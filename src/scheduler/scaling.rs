@@ -75,6 +75,8 @@ struct Load {
     service_ms: i64,
     /// Reserved starts at one time, soon.
     reserved: u32,
+    /// Nothing starts: what waits and what comes need no slots.
+    is_paused: bool,
 }
 
 /// The slots that a queue wants, and why.
@@ -140,7 +142,7 @@ impl Scaling {
         let service_s = load.service_ms.max(1) as f64 / 1e3;
         let slots_for = |tasks: u64, within_ms: u32| (tasks as f64 * service_s / (f64::from(within_ms) / 1e3)).ceil();
         let base = self.arrived_per_s * service_s / UTILISATION;
-        let base = if base < TRICKLE { 0.0 } else { base.ceil() };
+        let base = if base < TRICKLE || load.is_paused { 0.0 } else { base.ceil() };
         let drain = slots_for(load.backlog.iter().sum(), self.config.drain_ms);
         let mut before = 0;
         let mut promised = 0.0f64;
@@ -233,13 +235,15 @@ impl Engine {
         let queue = self.queue(ix);
         let until_ms = self.now_ms.saturating_add(LOOK_AHEAD_MS);
         let waits = |number| self.tasks.find(number).is_some_and(|task| self.tasks[task].is_pending());
-        let reserved = queue.reservations.most_at_once(self.now_ms, until_ms, waits);
+        let is_paused = queue.is_paused;
+        let reserved = if is_paused { 0 } else { queue.reservations.most_at_once(self.now_ms, until_ms, waits) };
         let default_ms = i64::from(queue.config.default_estimate_ms);
         Load {
-            backlog: queue.backlog(),
+            backlog: if is_paused { [0; 4] } else { queue.backlog() },
             busy: queue.workers.busy,
             service_ms: queue.learned.mean_ms().unwrap_or(default_ms),
             reserved: u32::try_from(reserved).unwrap_or(u32::MAX),
+            is_paused,
         }
     }
 }

@@ -82,6 +82,7 @@ impl Engine {
         {
             self.record(&TaskRecord::QueueSet { queue, is_paused, concurrency: self.queue(ix).resized });
             self.apply_queue_set(ix, is_paused, self.queue(ix).resized);
+            self.feel_load(ix, 0);
         }
         self.settle();
         found.map(|_| ())

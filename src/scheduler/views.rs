@@ -125,6 +125,12 @@ impl Engine {
         self.keys.get(key).map(|ix| self.view(&self.tasks[*ix]))
     }
 
+    /// The number that was given last; 0: none was.
+    #[must_use]
+    pub fn newest_task(&self) -> TaskNo {
+        TaskNo(self.next_number - 1)
+    }
+
     /// All known tasks with a greater number, in their order.
     pub fn tasks_after(&self, after: TaskNo) -> impl Iterator<Item = TaskView<'_>> {
         self.tasks.iter_after(after).map(|(_, task)| self.view(task))

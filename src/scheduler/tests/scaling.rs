@@ -87,15 +87,29 @@ fn it_is_lowered_by_one_in_half_a_minute_to_the_most_that_was_wanted_for_a_minut
     assert!((8 * 30_000..=60_000 + 10 * 30_000 + 40_000).contains(&took_ms), "{took_ms}");
 }
 
-/// Slots for these tasks of a queue that is paused, once their arrival is forgotten.
+/// Slots that are asked for these tasks, once their arrival is forgotten. Nobody provides any, so that none starts.
 fn slots_for(scale: ScaleConfig, tasks: &[(Class, usize)]) -> u32 {
-    let mut world = World::of(scaled(scale));
-    world.engine.handle_pause(0, "q", true).unwrap();
+    let mut world = World::of(scaled(ScaleConfig { is_outside: true, ..scale }));
+    world.engine.recover(0, true);
+    world.drain();
     for (class, count) in tasks {
         submit(&mut world, *count, &classed(*class));
     }
     world.advance(3_600_000);
-    capacity(&mut world)
+    asked(&world).last().unwrap().1
+}
+
+#[test]
+fn a_paused_queue_wants_the_fewest_and_one_that_goes_on_what_waits() {
+    let mut world = World::of(scaled(ScaleConfig::between(1, 10)));
+    world.engine.handle_pause(0, "q", true).unwrap();
+    submit(&mut world, 300, &spec());
+    world.advance(60_000);
+    assert_eq!((asked(&world), capacity(&mut world)), (vec![], 1));
+    let now_ms = world.now_ms;
+    world.engine.handle_pause(now_ms, "q", false).unwrap();
+    world.advance(2_000);
+    assert_eq!(asked(&world), [(1, 5), (5, 10)]);
 }
 
 #[test]
