@@ -107,7 +107,7 @@ const withTasks = (): string => `
     ran.push(name);
     if (name === 'flaky' && ctx.attempt === 1) throw new Error('not yet');
     return name + ' done';
-  }, { queue: 'line', retry: { maxAttempts: 2, initial: '10ms' } });
+  }, { queue: 'line', retry: { maxAttempts: 2, initialInterval: '10ms' } });
   const asks = workflow('asks', (ctx) => ctx.run(work, { name: 'held of a run' }));
   const engine = await open(dir, {
     workflows: [asks], tasks: [work], logger: quiet,
