@@ -23,6 +23,7 @@ mod rewind;
 mod rows;
 mod schedule_rows;
 mod schedules;
+mod task_changes;
 mod task_rows;
 mod tasks;
 mod tick;
@@ -45,7 +46,8 @@ pub use host::{Completed, Slot, StepAnswer};
 pub use keys::idempotency_key;
 pub use parts::Joinable;
 pub use rewind::{Past, PastEnd};
-pub use tasks::{TaskChange, TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
+pub use task_changes::TaskChange;
+pub use tasks::{TaskFilter, TaskOutcome, parse_task_id, status_code, task_id};
 
 pub use crate::log::MemoryStorage;
 pub use crate::machine::{

@@ -8,8 +8,7 @@ use super::keys::task_key;
 use super::task_rows::{AwaitedRun, limit_row, parent_row, queue_row, reason_row, task_row};
 use crate::machine::{Halt, Limits, Target};
 use crate::record::{
-    Class, FIELDS_BYTES_MAX, LimitSpec, Outcome, Parent, Seq, TEXT_BYTES_MAX, TaskNo, TaskRole, TaskSpec,
-    encode_failure,
+    Class, FIELDS_BYTES_MAX, LimitSpec, Parent, Seq, TEXT_BYTES_MAX, TaskNo, TaskRole, TaskSpec, encode_failure,
 };
 use crate::runtime::{TaskCell, TaskEvent, TaskWork, Token};
 use crate::scheduler::{BatchRefusal, Dedupe, Failure, Lease, Member, MemberNo, Refusal, Status, TaskView};
@@ -19,12 +18,6 @@ const FIELDS_BYTES: usize = 512;
 
 /// So many tasks are taken in together at most: the scheduler's lock is held meanwhile.
 const TOGETHER_MAX: usize = 1_000;
-
-/// So many tasks are changed at most before the scheduler's lock is released.
-const SLICE_CHANGED_MAX: usize = 1_000;
-
-/// And so many looked at.
-const SLICE_SEEN_MAX: usize = 20_000;
 
 /// Bytes of a list's entry besides its texts.
 const ENTRY_BYTES: usize = 16;
@@ -51,34 +44,6 @@ pub enum TaskOutcome<'a> {
     Progress(&'a [u8]),
 }
 
-/// What is done to many tasks.
-#[derive(Clone, Copy, Debug)]
-pub enum TaskChange<'a> {
-    /// Those that have not ended are cancelled, for this reason.
-    Cancel(&'a str),
-    /// Those that failed or are dead get their attempts back.
-    Retry,
-    /// Those that have not ended get this class.
-    Reprioritize(Class),
-}
-
-impl TaskChange<'_> {
-    fn is_meant_for(self, status: Status) -> bool {
-        match self {
-            TaskChange::Cancel(_) | TaskChange::Reprioritize(_) => !matches!(status, Status::Ended(_)),
-            TaskChange::Retry => matches!(status, Status::Ended(Outcome::Failed | Outcome::Dead)),
-        }
-    }
-
-    fn apply(self, cell: &mut TaskCell, now_ms: i64, task: TaskNo) -> bool {
-        match self {
-            TaskChange::Cancel(reason) => cell.engine.handle_cancel(now_ms, task, cut(reason).as_bytes()),
-            TaskChange::Retry => cell.engine.handle_revive(now_ms, task).unwrap_or(false),
-            TaskChange::Reprioritize(class) => cell.engine.handle_reprioritize(now_ms, task, class),
-        }
-    }
-}
-
 /// Which tasks: all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct TaskFilter {
@@ -97,7 +62,7 @@ pub struct TaskFilter {
 }
 
 impl TaskFilter {
-    fn admits(&self, task: &TaskView<'_>) -> bool {
+    pub(super) fn admits(&self, task: &TaskView<'_>) -> bool {
         !task.stands_for_run()
             && (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == task.kind))
             && (self.status_mask == 0 || self.status_mask >> status_code(task.status) & 1 == 1)
@@ -290,47 +255,6 @@ impl ForeignEngine {
             let is_live = cell.engine.handle_reprioritize(work.now_ms, number, class);
             cell.tell(work, token, TaskEvent::Reply(token, u8::from(is_live).to_string()));
         })
-    }
-
-    /// Does the same to tasks that the filter admits, by number: those with greater numbers than `after`, up to `until` or,
-    /// if that is 0, to the newest one, and so many at most as keep the lock for a moment only. `token` gets how many it was
-    /// done to, the number to go on after (0: there are no more) and up to which, once that is durable.
-    pub fn change_tasks(
-        &mut self,
-        token: Token,
-        filter: &TaskFilter,
-        change: TaskChange<'_>,
-        (after, until): (u64, u64),
-    ) -> Result<(), EngineError> {
-        self.check_open()?;
-        self.group.admits()?;
-        self.group.with_tasks(|cell, work| {
-            let until = if until == 0 { cell.engine.newest_task().0 } else { until };
-            let (mut count, mut seen, mut last) = (0, 0, after);
-            let mut meant = Vec::new();
-            for view in cell.engine.tasks_after(TaskNo(after)).take_while(|view| view.task.0 <= until) {
-                if seen == SLICE_SEEN_MAX || meant.len() == SLICE_CHANGED_MAX {
-                    break;
-                }
-                seen += 1;
-                last = view.task.0;
-                if change.is_meant_for(view.status) && filter.admits(&view) {
-                    meant.push(view.task);
-                }
-            }
-            let is_all = cell.engine.tasks_after(TaskNo(last)).next().is_none_or(|view| view.task.0 > until);
-            if matches!(change, TaskChange::Cancel(_)) {
-                // Those that run come last: the slots that they leave are not for others that are cancelled next.
-                meant.reverse();
-            }
-            for task in meant {
-                count += usize::from(change.apply(cell, work.now_ms, task));
-            }
-            let next = if is_all { 0 } else { last };
-            let reply = fields(&[&count.to_string(), &next.to_string(), &until.to_string()]);
-            cell.tell(work, token, TaskEvent::Reply(token, reply));
-        });
-        Ok(())
     }
 
     /// `token` gets rows of the tasks with greater numbers than `after` that the filter admits, by number, at most
@@ -580,7 +504,7 @@ pub(super) fn submitted_row(result: &Result<crate::scheduler::Answer, Refusal>) 
 }
 
 /// A reason is recorded up to this length.
-fn cut(reason: &str) -> &str {
+pub(super) fn cut(reason: &str) -> &str {
     const BYTES_MAX: usize = 1_024;
     let end = (0..=BYTES_MAX.min(reason.len())).rev().find(|at| reason.is_char_boundary(*at)).unwrap_or(0);
     &reason[..end]
