@@ -22,9 +22,12 @@ mod read;
 mod scheduler;
 mod sealed;
 mod tables;
+mod tree;
 mod verify;
 mod write;
 
+#[cfg(test)]
+mod damage_tests;
 #[cfg(test)]
 mod tests;
 

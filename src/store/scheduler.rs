@@ -64,7 +64,7 @@ impl Writer<'_> {
         while self.take(Table::Scheduler, &part_key(stale))? {
             stale += 1;
         }
-        let tasks = self.tables[Table::Tasks as usize].len().map_err(fault)?;
+        let tasks = self.tables[Table::Tasks].len().map_err(fault)?;
         let mut bytes = Vec::new();
         let mut out = Bytes::new(&mut bytes);
         out.number(count);

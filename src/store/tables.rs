@@ -5,8 +5,9 @@ use super::file::{Backend, StoreFile, Trouble, TroubleCell};
 use super::keys::{COMMITS, IDENTITY, TABLES, TABLES_OF_FORMAT_1, Table};
 use super::probe::Probe;
 use super::sealed;
+use super::tree::Tree;
 use crate::record::{Reader, Writer as Bytes};
-use redb::{Database, ReadableDatabase, TableDefinition};
+use redb::{ReadableDatabase, TableDefinition};
 use std::sync::Arc;
 
 /// Version of the layout. A newer one is refused untouched; an older one is read, and becomes this one with the next
@@ -28,7 +29,7 @@ pub struct Identity {
 
 /// The run store of a directory. `Send` and `Sync`; readers see the newest commit and wait for nobody.
 pub struct Store {
-    pub(super) database: Database,
+    pub(super) database: Tree,
     trouble: TroubleCell,
     identity: Identity,
     /// Version of its layout when it was opened.
@@ -106,7 +107,7 @@ impl Store {
                 other => fault(other),
             })
         })?;
-        Ok(Store { database, trouble, identity, format: FORMAT })
+        Ok(Store { database: Tree::new(database), trouble, identity, format: FORMAT })
     }
 
     /// Work on the tree.

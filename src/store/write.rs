@@ -2,9 +2,10 @@
 
 use super::error::{StoreError, fault};
 use super::head::{self, Head, Stored};
-use super::keys::{COMMITS, IDENTITY, TABLES, Table, chunk_key, count_keys, id_key, index_keys, run_key, shard_key};
+use super::keys::{COMMITS, IDENTITY, Table, chunk_key, count_keys, id_key, index_keys, run_key, shard_key};
 use super::sealed;
-use super::tables::{Store, definition, encode, encode_count, read_count};
+use super::tables::{Store, encode, encode_count, read_count};
+use super::tree::OpenTables;
 use crate::record::{RunNo, ShardId};
 use redb::ReadableTable;
 use std::collections::BTreeMap;
@@ -36,11 +37,9 @@ pub struct RunWrite<'a> {
 /// Largest chunk of a whole journal; readers put them together again.
 const CHUNK_BYTES_MAX: usize = 256 << 10;
 
-type Opened<'txn> = redb::Table<'txn, &'static [u8], &'static [u8]>;
-
 /// Writes the parts of one checkpoint.
 pub struct Writer<'txn> {
-    pub(super) tables: Vec<Opened<'txn>>,
+    pub(super) tables: OpenTables<'txn>,
     counts: BTreeMap<Vec<u8>, i64>,
 }
 
@@ -53,29 +52,23 @@ impl Store {
     ) -> Result<T, E> {
         let mut outcome = None;
         let committed = self.guarded(|| {
-            let mut writing = self.database.begin_write().map_err(fault)?;
-            writing.set_quick_repair(true);
-            {
-                let mut tables = Vec::with_capacity(TABLES.len());
-                for table in TABLES {
-                    tables.push(writing.open_table(definition(table)).map_err(fault)?);
-                }
-                let mut writer = Writer { tables, counts: BTreeMap::new() };
-                match work(&mut writer) {
-                    Ok(done) => {
-                        if !self.has_scheduler() {
-                            writer.put(Table::Meta, IDENTITY, &encode(self.identity()))?;
-                        }
-                        writer.finish()?;
-                        outcome = Some(Ok(done));
+            let writing = self.database.begin()?;
+            let mut writer = Writer { tables: writing.open_tables()?, counts: BTreeMap::new() };
+            match work(&mut writer) {
+                Ok(done) => {
+                    if !self.has_scheduler() {
+                        writer.put(Table::Meta, IDENTITY, &encode(self.identity()))?;
                     }
-                    Err(error) => outcome = Some(Err(error)),
+                    writer.finish()?;
+                    drop(writer);
+                    outcome = Some(Ok(done));
+                    writing.commit()
                 }
-            }
-            if matches!(outcome, Some(Ok(_))) {
-                writing.commit().map_err(fault)
-            } else {
-                writing.abort().map_err(fault)
+                Err(error) => {
+                    drop(writer);
+                    outcome = Some(Err(error));
+                    writing.abort()
+                }
             }
         });
         match (outcome, committed) {
@@ -90,16 +83,16 @@ impl Store {
 impl Writer<'_> {
     pub(super) fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let value = sealed::seal(table, key, value);
-        self.tables[table as usize].insert(key, &value[..]).map_err(fault)?;
+        self.tables[table].insert(key, &value[..]).map_err(fault)?;
         Ok(())
     }
 
     pub(super) fn take(&mut self, table: Table, key: &[u8]) -> Result<bool, StoreError> {
-        Ok(self.tables[table as usize].remove(key).map_err(fault)?.is_some())
+        Ok(self.tables[table].remove(key).map_err(fault)?.is_some())
     }
 
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let Some(value) = self.tables[table as usize].get(key).map_err(fault)? else { return Ok(None) };
+        let Some(value) = self.tables[table].get(key).map_err(fault)? else { return Ok(None) };
         sealed::open(table, key, value.value()).map(|bytes| Some(bytes.to_vec()))
     }
 
@@ -138,7 +131,7 @@ impl Writer<'_> {
             None => self.put(Table::Open, &key, &encoded)?,
             Some(entries) => {
                 self.take(Table::Open, &key)?;
-                let is_known = self.tables[Table::Ended as usize].get(&key[..]).map_err(fault)?.is_some();
+                let is_known = self.tables[Table::Ended].get(&key[..]).map_err(fault)?.is_some();
                 self.put(Table::Ended, &key, &encoded)?;
                 if !is_known {
                     for (table, key) in entries {
