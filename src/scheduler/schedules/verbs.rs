@@ -5,6 +5,7 @@ use super::super::dedupe::Dedupe;
 use super::super::engine::Engine;
 use super::super::output::{Answer, Refusal, Submitted};
 use super::fire::{KeyOwner, Names, TIME, occurrence_of};
+use super::overlap::edges_behind;
 use super::{QUEUED_MAX, ScheduleError, ScheduleEvent, ScheduleProblem, TIMES_MAX};
 use crate::record::{
     CatchUp, Condition, Edge, Overlap, Parent, ScheduleEntry, ScheduleSpec, TEXT_BYTES_MAX, TaskNo, TaskRecord,
@@ -210,21 +211,19 @@ impl Engine {
         Ok(answers.into_iter().map(Answer::task).collect())
     }
 
-    /// Each behind the one before, the first behind those that are not over.
+    /// Each behind the one before, the first behind those that are not over, as the policy says.
     fn chain<'a>(&self, name: &str, overlap: Overlap, tasks: &mut [TaskSpec<'a>]) -> Result<(), ScheduleError> {
         let live = self.schedules.find(name).map(|(_, schedule)| &schedule.live);
         if live.is_some_and(|live| live.len() > QUEUED_MAX) {
             return Err(error(name, ScheduleProblem::Invalid("too many of its tasks are not over; backfill it later")));
         }
         let condition = if overlap == Overlap::QueueOnSuccess { Condition::Success } else { Condition::Completion };
+        let behind_live = live.map_or_else(Vec::new, |live| edges_behind(live, condition));
         let mut before: Option<&'a str> = None;
         for task in tasks {
             task.after = match before {
                 Some(key) => vec![Edge { parent: Parent::Key(key), condition }],
-                None => {
-                    let live = live.into_iter().flatten();
-                    live.map(|of| Edge { parent: Parent::Number(*of), condition: Condition::Completion }).collect()
-                }
+                None => behind_live.clone(),
             };
             before = task.key;
         }

@@ -173,6 +173,50 @@ fn a_trigger_is_beside_the_plan_and_a_backfill_makes_each_time_once() {
 }
 
 #[test]
+fn a_backfill_waits_for_those_that_are_not_over_as_its_policy_says() {
+    let policy = overlapping(Overlap::QueueOnSuccess);
+    let backfilled = || {
+        let mut world = world(&policy);
+        world.advance(MINUTE_MS);
+        world.engine.handle_backfill(world.now_ms, "n", -MINUTE_MS, 0, 9).unwrap();
+        world.drain();
+        assert_eq!((times(&world), world.running.len()), (vec![1, -1, 0], 1));
+        world
+    };
+    let mut failing = backfilled();
+    failing.fail(TaskNo(1), Failure::Permanent);
+    assert_eq!(failing.outcome(TaskNo(2)), Outcome::Skipped, "the one before it did not complete");
+    assert_eq!(failing.outcome(TaskNo(3)), Outcome::Skipped);
+    let mut fine = backfilled();
+    fine.complete(TaskNo(1));
+    assert!(fine.running.contains_key(&TaskNo(2)), "{:?}", fine.running);
+    // Those before the newest may end as they like.
+    let mut older = backfilled();
+    older.engine.handle_backfill(older.now_ms, "n", -2 * MINUTE_MS, -2 * MINUTE_MS, 9).unwrap();
+    older.drain();
+    older.cancel(TaskNo(2));
+    older.complete(TaskNo(1));
+    assert_eq!(older.outcome(TaskNo(3)), Outcome::Skipped);
+    assert_eq!(older.outcome(TaskNo(4)), Outcome::Skipped, "it waits for the newest to complete");
+    let mut replacing = world(&overlapping(Overlap::Replace));
+    replacing.advance(MINUTE_MS);
+    replacing.engine.handle_backfill(replacing.now_ms, "n", 0, 0, 9).unwrap();
+    replacing.advance(MINUTE_MS);
+    assert_eq!(replacing.outcome(TaskNo(1)), Outcome::Cancelled);
+    let mut one = world(&overlapping(Overlap::QueueOne));
+    one.advance(2 * MINUTE_MS);
+    one.engine.handle_backfill(one.now_ms, "n", -MINUTE_MS, 0, 9).unwrap();
+    one.drain();
+    one.advance(MINUTE_MS);
+    assert_eq!(times(&one), [1, 2, -1, 0, 3]);
+    one.complete(TaskNo(1));
+    assert!(one.running.contains_key(&TaskNo(3)), "what waited for the second goes on without it");
+    one.complete(TaskNo(3));
+    one.complete(TaskNo(4));
+    assert!(one.running.contains_key(&TaskNo(5)), "{:?}", one.running);
+}
+
+#[test]
 fn declared_schedules_are_reconciled_in_one_record_before_anything_fires() {
     let mut world = World::of(queue(10));
     let [old, kept, own] = ["old", "kept", "own"];
