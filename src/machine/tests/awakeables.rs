@@ -82,7 +82,11 @@ fn what_a_recorded_cancel_will_withdraw_takes_nothing_and_what_is_shielded_does(
     world.on(home, |shard, _| shard.shield(run.1, Seq(2))).unwrap();
     world.rests(run);
     world.cancel("a").unwrap();
-    assert_eq!(complete(&mut world, "a", NAME), Ok(false), "the code is yet to be told of the cancel, but it comes first");
+    assert_eq!(
+        complete(&mut world, "a", NAME),
+        Ok(false),
+        "the code is yet to be told of the cancel, but it comes first"
+    );
     assert_eq!(complete(&mut world, "a", "awakeable:kept"), Ok(true));
     assert_eq!(world.next(run), Some((DeliveryKind::Cancelled, 0)));
     assert_eq!(world.next(run), Some((DeliveryKind::SignalTaken, 2)));

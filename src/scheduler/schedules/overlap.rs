@@ -96,6 +96,9 @@ impl Engine {
 
     /// After a restart: what the records left undone.
     pub(in crate::scheduler) fn keep_overlaps(&mut self) {
+        if self.schedules.are_held {
+            return;
+        }
         let all: Vec<ScheduleIx> = self.schedules.all().collect();
         all.into_iter().for_each(|ix| self.keep_overlap(ix));
     }

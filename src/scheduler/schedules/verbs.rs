@@ -36,7 +36,8 @@ impl Engine {
     /// changed ones changed, and those that were declared before and are not now go. One that [`Engine::handle_schedule`]
     /// made stays, unless it is declared here: then it is the code's. Paused ones stay paused.
     ///
-    /// To be called before [`Engine::recover`], so that nothing fires by an old definition; it may be called later too.
+    /// To be called before [`Engine::recover`], so that nothing fires by an old definition; or after
+    /// [`Engine::hold_schedules`], which it ends; it may be called later too.
     pub fn handle_reconcile(
         &mut self,
         now_ms: i64,
@@ -48,11 +49,26 @@ impl Engine {
         }
         self.begin(now_ms);
         let result = self.reconcile(declared);
+        if result.is_ok() && std::mem::take(&mut self.schedules.are_held) {
+            self.keep_overlaps();
+            self.schedules.mark_all();
+        }
         self.settle();
         result
     }
 
-    fn reconcile(&mut self, declared: &[(&str, ScheduleSpec<'_>)]) -> Result<Reconciled, ScheduleError> {
+    /// Has no schedule fire before [`Engine::handle_reconcile`] with these definitions, which are checked but not taken:
+    /// whether they are meant is yet to be seen. To be called before [`Engine::recover`].
+    pub fn hold_schedules(&mut self, declared: &[(&str, ScheduleSpec<'_>)]) -> Result<(), ScheduleError> {
+        self.check_declared(declared)?;
+        self.schedules.are_held = true;
+        Ok(())
+    }
+
+    fn check_declared<'a>(
+        &mut self,
+        declared: &[(&'a str, ScheduleSpec<'_>)],
+    ) -> Result<BTreeSet<&'a str>, ScheduleError> {
         let mut names = BTreeSet::new();
         for (name, spec) in declared {
             self.check_schedule(name, spec)?;
@@ -63,6 +79,11 @@ impl Engine {
                 ));
             }
         }
+        Ok(names)
+    }
+
+    fn reconcile(&mut self, declared: &[(&str, ScheduleSpec<'_>)]) -> Result<Reconciled, ScheduleError> {
+        let names = self.check_declared(declared)?;
         let mut result = Reconciled::default();
         let mut set = Vec::new();
         for (name, spec) in declared {

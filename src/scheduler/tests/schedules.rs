@@ -1,6 +1,6 @@
 //! Schedules: plans, overlap, missed times, what is asked of them, restarts at any record.
 
-use super::world::{World, queue};
+use super::world::{World, config, queue};
 use crate::record::{CatchUp, Condition, Outcome, Overlap, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When};
 use crate::scheduler::*;
 
@@ -238,6 +238,46 @@ fn declared_schedules_are_reconciled_in_one_record_before_anything_fires() {
     let refused = engine.handle_reconcile(5 * MINUTE_MS, &bad).unwrap_err();
     assert!(refused.to_string().starts_with("schedule \"new\": cron \"61 * * * *\": minute"), "{refused}");
     assert_eq!(engine.schedules().count(), 3, "all or none");
+}
+
+#[test]
+fn schedules_that_are_held_do_nothing_until_they_are_declared() {
+    let mut world = World::of(queue(10));
+    world.engine.handle_reconcile(0, &[("old", every_minute())]).unwrap();
+    world.engine.handle_schedule(0, "own", &overlapping(Overlap::Replace)).unwrap();
+    world.advance(2 * MINUTE_MS);
+    let records = world.records.clone();
+    let now_ms = 5 * MINUTE_MS;
+    let reopened = |declared: &[(&str, ScheduleSpec<'_>)]| {
+        let mut engine = Engine::new(Config { epoch: 2, ..config(queue(10)) }).unwrap();
+        records.iter().for_each(|record| engine.restore(record).unwrap());
+        engine.hold_schedules(declared).map(|()| {
+            engine.recover(now_ms, true);
+            engine
+        })
+    };
+    let bad = [("new", ScheduleSpec { limit: Some(0), ..every_minute() })];
+    assert!(reopened(&bad).unwrap_err().to_string().contains("a limit of 0"), "they are checked");
+    let declared = [("new", every_minute())];
+    let mut engine = reopened(&declared).unwrap();
+    engine.handle_time(now_ms + MINUTE_MS);
+    let is_of_schedules = |record: &[u8]| {
+        let record = TaskRecord::decode(record).unwrap();
+        matches!(
+            record,
+            TaskRecord::Submitted { .. } | TaskRecord::SchedulesSet { .. } | TaskRecord::ScheduleMoved { .. }
+        )
+    };
+    while let Some(record) = engine.poll_record() {
+        assert!(!is_of_schedules(record), "nothing is made, and nothing is lost");
+    }
+    let done = engine.handle_reconcile(now_ms + MINUTE_MS, &declared).unwrap();
+    assert_eq!(done, Reconciled { set: vec!["new".into()], removed: vec!["old".into()], unchanged: 0 });
+    let records: Vec<Vec<u8>> = std::iter::from_fn(|| engine.poll_record().map(<[u8]>::to_vec)).collect();
+    let made: Vec<i64> = records.iter().filter_map(|record| made(record)).collect();
+    assert_eq!(made, [6], "what was missed meanwhile is made up for as ever, by the new definitions");
+    engine.handle_time(now_ms + 2 * MINUTE_MS);
+    assert_eq!(engine.schedule("new").unwrap().fired, 1);
 }
 
 #[test]
