@@ -1248,8 +1248,12 @@ export interface QueueControl {
   pause(): Promise<void>;
   /** Undoes `pause`. */
   resume(): Promise<void>;
-  /** Changes how many attempts run at the same time; what runs goes on. `0`: none. Not of a queue that follows its load. */
-  setConcurrency(concurrency: number): Promise<void>;
+  /**
+   * Changes how many attempts run at the same time, or, of a queue that follows its load, the bounds between which it does;
+   * what runs goes on. `0`: none.
+   * @throws FuseeError if it is given a number for a queue that follows its load, or bounds for another one
+   */
+  setConcurrency(concurrency: number | { readonly min: number; readonly max: number }): Promise<void>;
   /**
    * Says how many slots there are, where a {@link Scaler} provides them. At once, and not kept over a restart.
    * @throws TypeError if its slots come from its options

@@ -42,7 +42,33 @@ describe('a queue that follows its load', () => {
     await engine.advance('10m');
     expect((await engine.queue('mail').stats()).concurrency).toBe(1);
     expect(scaled.at(-1)).toMatchObject({ type: 'scale', from: 2, to: 1 });
-    await expect(engine.queue('mail').setConcurrency(3)).rejects.toThrow(/follows its load/);
+    await expect(engine.queue('mail').setConcurrency(3)).rejects.toThrow(/follows its load.*\{ min, max \}/);
+    await expect(engine.queue('default').setConcurrency({ min: 1, max: 2 })).rejects.toThrow(/give a number/);
+  });
+
+  test('takes other bounds while it runs, and keeps them over a crash', async () => {
+    const gate = held();
+    engineNow = { sleep: () => gate.wait() };
+    const engine = await engineOf([], { tasks: [spend], queues: { mail: { concurrency: { min: 1, max: 10 } } } });
+    const inputs = Array.from({ length: 300 }, () => 1);
+    const tasks = await engine.enqueueMany(spend, inputs, { queue: 'mail' });
+    await engine.queue('mail').setConcurrency({ min: 3, max: 4 });
+    expect(await engine.queue('mail').stats()).toMatchObject({ concurrency: 3, running: 3 });
+    await engine.advance('1m');
+    expect((await engine.queue('mail').stats()).concurrency).toBe(4);
+    await engine.crash();
+    await engine.advance('1m');
+    expect((await engine.queue('mail').stats()).concurrency).toBe(4);
+    engineNow = undefined;
+    gate.release();
+    await Promise.all(tasks.map((settled: any) => settled.value.result()));
+    for (const [bounds, message] of [
+      [{ min: 2, max: 1 }, /is 2, which is more than its max, 1/],
+      [{ min: 1, max: 2, scale: {} }, /has no option 'scale'/],
+      [{ min: 1 }, /max of the concurrency of queue 'mail' must be/],
+    ] as const) {
+      expect((await rejection(engine.queue('mail').setConcurrency(bounds as any))).message).toMatch(message);
+    }
   });
 
   test('asks for none while it is paused, and for what waits when it goes on', async () => {

@@ -61,6 +61,20 @@ test('a declared schedule may run what only the module of the workers exports', 
   expect(told).toEqual([2, 2]);
 });
 
+test('an open that is refused for one declared schedule has recorded and removed none', async () => {
+  const told = await run(`
+    const good = { run: half, every: '1h', input: 4 };
+    const kept = await open(dir, { logger: quiet, workers, queues, schedules: { kept: good } });
+    await kept.close();
+    const schedules = { good, nightly: { run: task('gone', () => 1), every: '1h' } };
+    const refused = await open(dir, { logger: quiet, workers, queues, schedules }).catch((error) => error.message);
+    const engine = await open(dir, { logger: quiet, workers, queues });
+    print([/nightly/.test(refused), (await engine.schedules.list()).map(({ name }) => name)]);
+    await engine.close();
+  `);
+  expect(told).toEqual([true, ['kept']]);
+});
+
 test('a declared schedule of what neither the module nor the options have is refused by name', async () => {
   const told = await run(`
     const { workflow } = fusee;

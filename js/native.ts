@@ -153,6 +153,7 @@ export interface NativeEngine extends PumpVerbs {
   countTasks(token: number, filter: string): void;
   changeTasks(token: number, filter: string, what: string, more: string, after: number, until: number): void;
   pauseQueue(token: number, queue: string, isPaused: number): void;
+  boundQueue(token: number, queue: string, min: number, max: number): void;
   resizeQueue(token: number, queue: string, concurrency: number): void;
   /** Slots that somebody outside provides. At once, and gone with the engine. */
   reportCapacity(queue: string, slots: number): void;
@@ -160,6 +161,7 @@ export interface NativeEngine extends PumpVerbs {
   limitUsage(token: number, name: string, key: string): void;
   setLimit(token: number, name: string, spec: string): void;
   setSchedule(token: number, name: string, packed: string): void;
+  declareSchedules(token: number): void;
   removeSchedule(token: number, name: string): void;
   pauseSchedule(token: number, name: string, isPaused: number): void;
   triggerSchedule(token: number, name: string): void;

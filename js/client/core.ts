@@ -18,7 +18,7 @@ import { inRoot } from '../worker/contexts.js';
 import { watchDevelopment } from '../worker/development.js';
 import type { Logger } from '../worker/host.js';
 import { TaskBodies } from '../scheduler/bodies.js';
-import { readScheduleNotice, warningOf, type ScheduledDefinition } from '../scheduler/schedules.js';
+import { HELD, readScheduleNotice, warningOf, type ScheduledDefinition } from '../scheduler/schedules.js';
 import type { TaskSettings } from '../scheduler/settings.js';
 import { Pump, type PumpOwner } from '../worker/pump.js';
 import type { WorkflowCode } from '../workflow/run.js';
@@ -457,7 +457,8 @@ function openEngine(settings: CoreSettings, notify: () => void): NativeEngine {
     maxJournalRecords: settings.journalRecordsMax,
     maxJournalBytes: settings.journalBytesMax,
     maxRuns: settings.runsMax,
-    tasks: settings.tasks.packed + settings.schedules,
+    // What the module of the workers lacks is known once they have loaded it, and refuses all.
+    tasks: settings.tasks.packed + settings.schedules + (group?.kind === 'client' ? HELD : ''),
   };
   try {
     return group?.kind === 'part'

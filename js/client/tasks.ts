@@ -7,6 +7,7 @@ import { checkText, knownOptions, oneLine, shown } from '../options.js';
 import { asTask, isTask, readPriority, type TaskDefinition } from '../scheduler/definition.js';
 import { ENTRY, FIELD, packLimit, PART, ROW } from '../scheduler/packing.js';
 import { readTaskResult, readTaskRow, taskStatusCode, type TaskRow } from '../scheduler/rows.js';
+import { readBounds } from '../scheduler/scaling.js';
 import { readCount, readLimit } from '../scheduler/settings.js';
 import { packSubmission, type EnqueueOptions } from '../scheduler/submission.js';
 import type { EngineCore } from './core.js';
@@ -321,7 +322,12 @@ export class QueueControl {
     await this.#core.request((token) => this.#core.native.pauseQueue(token, this.name, 0), String).promise;
   }
 
-  async setConcurrency(concurrency: number): Promise<void> {
+  async setConcurrency(concurrency: unknown): Promise<void> {
+    if (typeof concurrency === 'object' && concurrency !== null) {
+      const { min, max } = readBounds(concurrency, `concurrency of queue '${this.name}'`, readCount);
+      await this.#core.request((token) => this.#core.native.boundQueue(token, this.name, min, max), String).promise;
+      return;
+    }
     const count = readCount(concurrency, 'concurrency', 0);
     await this.#core.request((token) => this.#core.native.resizeQueue(token, this.name, count), String).promise;
   }

@@ -18,12 +18,8 @@ export function readScale(
   readCount: ReadCount,
 ): QueueScale & { scaler: Scaler | undefined } {
   const what = `concurrency of queue '${queue}'`;
-  knownOptions(given, ['min', 'max', 'scale'], what);
-  const { min, max, scale } = given as { readonly [option: string]: unknown };
-  const bounds = { min: readCount(min, `min of the ${what}`, 0), max: readCount(max, `max of the ${what}`, 1) };
-  if (bounds.min > bounds.max) {
-    throw new RangeError(`min of the ${what} is ${bounds.min}, which is more than its max, ${bounds.max}`);
-  }
+  const bounds = readBounds(given, what, readCount, ['scale']);
+  const { scale } = given as { readonly scale?: unknown };
   const scaler = typeof scale === 'function' ? (scale as Scaler) : undefined;
   const options = scaler === undefined ? (scale ?? {}) : {};
   knownOptions(options, SCALE_OPTIONS, `scale of the ${what}`);
@@ -40,6 +36,22 @@ export function readScale(
     ),
     scaler,
   };
+}
+
+/** Reads `{ min, max }`, where these other options may be. @throws TypeError, RangeError */
+export function readBounds(
+  given: object,
+  what: string,
+  readCount: ReadCount,
+  others: readonly string[] = [],
+): { readonly min: number; readonly max: number } {
+  knownOptions(given, ['min', 'max', ...others], what);
+  const { min, max } = given as { readonly [option: string]: unknown };
+  const bounds = { min: readCount(min, `min of the ${what}`, 0), max: readCount(max, `max of the ${what}`, 1) };
+  if (bounds.min > bounds.max) {
+    throw new RangeError(`min of the ${what} is ${bounds.min}, which is more than its max, ${bounds.max}`);
+  }
+  return bounds;
 }
 
 type ReadCount = (value: unknown, what: string, least: number) => number;

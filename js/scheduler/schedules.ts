@@ -285,6 +285,9 @@ export function readScheduleRow(text: string): ScheduleRow {
   };
 }
 
+/** Behind packed schedules: they count only once they are declared again. */
+export const HELD = `${ROW}h`;
+
 /** Times, as the engine lists them. */
 export function readTimes(text: string): Date[] {
   return text === '' ? [] : text.split(FIELD).map((time) => new Date(Number(time)));

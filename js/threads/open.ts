@@ -16,6 +16,7 @@ import { Pool, type Lost, type Replaced, type WorkerSettings } from './pool.js';
 /** The engine of the thread that opened the group: a client of its workers. */
 class GroupEngine extends Engine {
   private readonly pool: Pool;
+  private readonly declares: boolean;
   private closingAll: Promise<void> | undefined;
 
   constructor(
@@ -25,6 +26,7 @@ class GroupEngine extends Engine {
     private readonly taskTypes: Map<string, TaskDefinition>,
   ) {
     super({ ...settings, definitions: types, tasks: { ...settings.tasks, definitions: taskTypes } });
+    this.declares = settings.schedules !== '';
     const { core } = this;
     const { native, primitives } = core;
     native.watchParts(workers.blockedAfterMs);
@@ -65,6 +67,8 @@ class GroupEngine extends Engine {
       for (const name of namesOf('object')) this.types.set(name, codeOfObject(object(name, ELSEWHERE)));
       this.core.native.define([...namesOf('workflow'), ...namesOf('object')]);
       this.shareOut(namesOf('task'));
+      const { core } = this;
+      if (this.declares) await core.request((token) => core.native.declareSchedules(token), String).promise;
     } catch (error) {
       await this.close({ grace: 0 });
       throw error;

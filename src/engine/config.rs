@@ -62,6 +62,9 @@ pub struct Config {
     /// The schedules that code declares, as [`crate::engine::encode_schedule`] writes them. Those declared before and
     /// not now go. `None`: all stay as they are.
     pub schedules: Option<DeclaredSchedules>,
+    /// They are checked at the open, and count from [`crate::engine::ForeignEngine::declare_schedules`] on; until then no
+    /// schedule does anything, so that an open can still be refused that records none. Default `false`.
+    pub holds_schedules: bool,
     /// When checkpoints are made, so that the log is trimmed; `None`: none are, and the log keeps everything. A run store
     /// that is there is read all the same. Default none.
     pub checkpoints: Option<CheckpointOptions>,
@@ -87,6 +90,7 @@ impl Config {
             relay: None,
             tasks: crate::scheduler::Config::default(),
             schedules: None,
+            holds_schedules: false,
             checkpoints: None,
         }
     }

@@ -96,6 +96,7 @@ impl ForeignEngine {
             relay: config.relay.clone(),
             tasks: config.tasks.clone(),
             schedules: config.schedules.clone(),
+            holds_schedules: config.holds_schedules,
             checkpoints: config.checkpoints,
         })?);
         group.keep_checkpoints();

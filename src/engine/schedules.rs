@@ -9,13 +9,21 @@ use super::schedule_rows::schedule_row;
 use super::tasks::{check_spec, fields_bytes, task_id, verb_code};
 use crate::machine::{Limits, OBJECT_PREFIX};
 use crate::record::{ScheduleSpec, TaskNo, When, decode_schedule};
-use crate::runtime::{TaskCell, TaskEvent, TaskWork, Token};
+use crate::runtime::{TaskCell, TaskEvent, TaskWork, Token, specs_of};
 use crate::scheduler::{Refusal, ScheduleError, ScheduleProblem, TIMES_MAX, times_of};
 
 /// Previews show so many times at most.
 const PREVIEW_MAX: usize = 10_000;
 
 impl ForeignEngine {
+    /// Takes the declared schedules, where an open was to wait for this; `token` is acknowledged once that is durable.
+    pub fn declare_schedules(&mut self, token: Token) -> Result<(), EngineError> {
+        let declared = self.config.schedules.clone().unwrap_or_default();
+        self.of_schedules(token, |cell, work| {
+            cell.engine.handle_reconcile(work.now_ms, &specs_of(&declared)).map(|_| String::new())
+        })
+    }
+
     /// Makes a schedule or changes it; `token` is acknowledged once that is durable.
     pub fn set_schedule(&mut self, token: Token, name: &str, spec: &ScheduleSpec<'_>) -> Result<(), EngineError> {
         self.check_open()?;

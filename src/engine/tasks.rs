@@ -295,6 +295,11 @@ impl ForeignEngine {
         self.of_queue(token, |cell, now_ms| cell.engine.handle_concurrency(now_ms, queue, concurrency))
     }
 
+    /// Changes the bounds of a queue that follows its load; `token` is acknowledged once that is durable.
+    pub fn bound_queue(&mut self, token: Token, queue: &str, min: u32, max: u32) -> Result<(), EngineError> {
+        self.of_queue(token, |cell, now_ms| cell.engine.handle_bounds(now_ms, queue, min, max))
+    }
+
     /// Says how many slots somebody outside provides for a queue that asks for them. At once, and gone with the engine.
     pub fn report_capacity(&mut self, queue: &str, slots: u32) -> Result<(), EngineError> {
         self.check_open()?;

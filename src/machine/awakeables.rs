@@ -87,11 +87,19 @@ impl Shard {
         place
     }
 
-    /// Whether the code has given it up. Only code that is here and has come to where it was can tell.
+    /// Whether the code has given it up, or is about to: a cancel of the run is recorded that it has yet to be told of, and
+    /// that comes first. Only code that is here and has come to where it was can tell.
     fn is_withdrawn(&self, run: RunIx, seq: Seq) -> bool {
-        self.run(run).open().is_some_and(|open| {
+        let target = self.run(run);
+        target.open().is_some_and(|open| {
             let is_here = matches!(open.code, Code::Idle | Code::InTurn | Code::InLastTurn);
-            is_here && !open.is_replaying() && open.ops.get(seq).is_none()
+            if !is_here || open.is_replaying() {
+                return false;
+            }
+            let is_cancel = |record: &Record<'_>| matches!(record, Record::Cancel { .. });
+            let mut unseen = target.journal.entries().skip_while(|(position, _)| *position < open.cursor);
+            open.ops.get(seq).is_none()
+                || (!open.shielded.contains(&seq) && unseen.any(|(_, entry)| is_cancel(&entry.record)))
         })
     }
 }

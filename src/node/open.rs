@@ -46,8 +46,9 @@ pub struct OpenOptions {
 /// Opens an engine. `notify` is called on this thread, once until the next tick. Errors are thrown with a code.
 #[napi(catch_unwind)]
 pub fn open<'env>(env: &'env Env, options: OpenOptions, notify: Function<'env, (), ()>) -> napi::Result<Object<'env>> {
-    let (tasks, schedules) = task_texts::config(&options.tasks).map_err(|fault| throw(env, &fault))?;
-    let config = Config { tasks, schedules, ..config(options)? };
+    let task_texts::TaskOptions { tasks, schedules, holds_schedules } =
+        task_texts::config(&options.tasks).map_err(|fault| throw(env, &fault))?;
+    let config = Config { tasks, schedules, holds_schedules, ..config(options)? };
     let engine = ForeignEngine::open(config, notifier(notify)?).map_err(|error| throw(env, &error.into()))?;
     Ok(shared_object(env, engine)?.0)
 }

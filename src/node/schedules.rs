@@ -16,6 +16,8 @@ pub(super) fn export_schedules(env: &Env, object: &mut Object<'_>, engine: &Shar
         Ok(shared.borrow_mut().set_schedule(call.number(0)?, name, &schedule(text)?)?)
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "declareSchedules", move |call| Ok(shared.borrow_mut().declare_schedules(call.number(0)?)?))?;
+    let shared = Rc::clone(engine);
     export(env, object, "removeSchedule", move |call| {
         Ok(shared.borrow_mut().remove_schedule(call.number(0)?, call.str(1)?)?)
     })?;

@@ -180,15 +180,24 @@ fn outcome(row: &str) -> Result<(Lease, TaskOutcome<'_>), Fault> {
     ))
 }
 
+/// What an open is given for tasks.
+pub(super) struct TaskOptions {
+    pub(super) tasks: TaskConfig,
+    pub(super) schedules: Option<DeclaredSchedules>,
+    pub(super) holds_schedules: bool,
+}
+
 /// Queues, limits, definitions and declared schedules, a row each, with a letter in the first field.
-pub(super) fn config(text: &str) -> Result<(TaskConfig, Option<DeclaredSchedules>), Fault> {
-    let mut schedules = None;
+pub(super) fn config(text: &str) -> Result<TaskOptions, Fault> {
+    let (mut schedules, mut holds_schedules) = (None, false);
     let mut config = TaskConfig { kinds: Some(Default::default()), ..TaskConfig::default() };
     for row in text.split(ROW).filter(|row| !row.is_empty()) {
         let mut fields = row.split(FIELD);
         match next(&mut fields)? {
             // The option is there, though perhaps with none in it.
             "S" => schedules = Some(DeclaredSchedules::new()),
+            // They wait until they are declared.
+            "h" => holds_schedules = true,
             "d" => schedules.get_or_insert_default().push(declared(row.split_at(2).1)?),
             "s" => config.seed = number(next(&mut fields)?)?,
             "k" => {
@@ -206,7 +215,7 @@ pub(super) fn config(text: &str) -> Result<(TaskConfig, Option<DeclaredSchedules
             other => return Err(malformed(other)),
         }
     }
-    Ok((config, schedules))
+    Ok(TaskOptions { tasks: config, schedules, holds_schedules })
 }
 
 fn queue<'a>(fields: &mut impl Iterator<Item = &'a str>) -> Result<(&'a str, QueueConfig), Fault> {

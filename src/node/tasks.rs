@@ -116,6 +116,11 @@ fn export_queues(env: &Env, object: &mut Object<'_>, engine: &Shared) -> napi::R
         Ok(shared.borrow_mut().resize_queue(call.number(0)?, queue, concurrency)?)
     })?;
     let shared = Rc::clone(engine);
+    export(env, object, "boundQueue", move |call| {
+        let (queue, min, max) = (call.str(1)?, call.number(2)?, call.number(3)?);
+        Ok(shared.borrow_mut().bound_queue(call.number(0)?, queue, min, max)?)
+    })?;
+    let shared = Rc::clone(engine);
     export(env, object, "reportCapacity", move |call| {
         Ok(shared.borrow_mut().report_capacity(call.str(0)?, call.number(1)?)?)
     })?;

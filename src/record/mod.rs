@@ -39,7 +39,7 @@ pub use task_codec::{
     decode_order, decode_schedule, decode_spec, encode_batch, encode_order, encode_ordered, encode_schedule,
     encode_spec, encode_submitted,
 };
-pub(crate) use task_codec::{read_limit, read_order, write_limit, write_order};
+pub(crate) use task_codec::{read_bounds, read_limit, read_order, write_bounds, write_limit, write_order};
 pub use tasks::{
     AttemptEnd, CatchUp, Change, Class, Condition, Dedupe, DedupeMode, DedupeScope, Edge, Launch, LimitSpec, LimitUse,
     Occurrence, OnMiss, Order, Outcome, Overlap, Parent, Reserve, RetryPolicy, ScheduleEntry, ScheduleSpec, TaskNo,

@@ -60,6 +60,11 @@ impl<'a> TaskRecord<'a> {
                 out.byte(u8::from(*is_paused));
                 out.option(concurrency.map(u64::from), Writer::number);
             }
+            TaskRecord::QueueBounds { queue, min, max } => {
+                out.byte(89);
+                out.text(queue);
+                write_bounds(out, (*min, *max));
+            }
             TaskRecord::LimitSet { name, spec } => {
                 out.byte(72);
                 out.text(name);
@@ -191,6 +196,18 @@ pub fn decode_spec(bytes: &[u8]) -> Result<TaskSpec<'_>, DecodeError> {
     Ok(spec)
 }
 
+/// Writes the fewest and the most slots of a queue.
+pub(crate) fn write_bounds(out: &mut Writer<'_>, (min, max): (u32, u32)) {
+    out.number(u64::from(min));
+    out.number(u64::from(max));
+}
+
+/// Reads what [`write_bounds`] wrote: the most is 1 or more, and not below the fewest.
+pub(crate) fn read_bounds(from: &mut Reader<'_>) -> Result<(u32, u32), DecodeError> {
+    let (min, max) = (small(from)?, small(from)?);
+    if max == 0 || min > max { Err(DecodeError::Unknown(u64::from(max))) } else { Ok((min, max)) }
+}
+
 /// Writes a schedule's definition alone.
 pub fn encode_schedule(bytes: &mut Vec<u8>, spec: &ScheduleSpec<'_>) {
     write_schedule(&mut Writer::new(bytes), spec);
@@ -232,6 +249,11 @@ fn read_record<'a>(from: &mut Reader<'a>) -> Result<TaskRecord<'a>, DecodeError>
         69 => TaskRecord::Changed { task: task(from)?, time_ms: from.signed()?, change: read_change(from)? },
         70 => TaskRecord::Revived { task: task(from)?, time_ms: from.signed()? },
         71 => TaskRecord::QueueSet { queue: from.text()?, is_paused: flag(from)?, concurrency: from.option(small)? },
+        89 => {
+            let queue = from.text()?;
+            let (min, max) = read_bounds(from)?;
+            TaskRecord::QueueBounds { queue, min, max }
+        }
         72 => TaskRecord::LimitSet { name: from.text()?, spec: read_limit(from)? },
         73 => TaskRecord::SchedulesSet {
             time_ms: from.signed()?,

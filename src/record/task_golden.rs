@@ -170,6 +170,7 @@ fn samples() -> Vec<(&'static str, TaskRecord<'static>)> {
         ),
         ("57 ac02 80a0abfef962", TaskRecord::RunAsked { task, time_ms }),
         ("56 ac02 80a0abfef962 020703 0209", TaskRecord::RunMade { task, time_ms, caller: order.caller, origin }),
+        ("59 0171 01 ac02", TaskRecord::QueueBounds { queue: "q", min: 1, max: 300 }),
         ("55 ac02 80a0abfef962 04 0209", TaskRecord::RunOver { task, time_ms, outcome: Outcome::Cancelled, origin }),
     ]
 }

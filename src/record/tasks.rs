@@ -27,6 +27,7 @@
 //! | 86 | `RunMade` | the run exists that a task stands for |
 //! | 87 | `RunAsked` | the run that a task stands for is asked to end; implies a message |
 //! | 88 | `AwaitedRun` | a run has ended that the task waits for, or there is none |
+//! | 89 | `QueueBounds` | the bounds between which a queue follows its load were changed while running |
 //!
 //! 74 and 77 to 79 have never been written.
 
@@ -548,6 +549,11 @@ pub enum TaskRecord<'a> {
         queue: &'a str,
         is_paused: bool,
         concurrency: Option<u32>,
+    },
+    QueueBounds {
+        queue: &'a str,
+        min: u32,
+        max: u32,
     },
     LimitSet {
         name: &'a str,

@@ -75,7 +75,9 @@ impl Group {
     /// Opens a directory and takes every record back. On return everything that was read is durable.
     pub fn open(options: GroupOptions) -> Result<Group, GroupError> {
         let GroupOptions { storage, log: mut log_options, shards, mut workers, may_clamp_workers, .. } = options;
-        let GroupOptions { clock, flush, is_memory, limits, relay, tasks, schedules, checkpoints, .. } = options;
+        let GroupOptions {
+            clock, flush, is_memory, limits, relay, tasks, schedules, holds_schedules, checkpoints, ..
+        } = options;
         let mut tasks = Tasks::new(tasks).map_err(GroupError::Tasks)?;
         if is_memory {
             log_options.reserve_bytes = 0;
@@ -99,7 +101,7 @@ impl Group {
         }
         let (log, opened) = opening?;
         if let Some(declared) = &schedules {
-            tasks.reconcile(clock.now_ms(), declared).map_err(GroupError::Schedule)?;
+            tasks.declare(clock.now_ms(), declared, holds_schedules).map_err(GroupError::Schedule)?;
         }
         let mut count = machines.len() as u16;
         if machines.is_empty() {

@@ -47,5 +47,5 @@ pub use orders::attempt_notes;
 pub use outputs::Outputs;
 pub use past::{PastPlace, Recalled};
 pub use places::{Place, Right};
-pub use tasks::{DeclaredSchedules, TaskCell, TaskEnd, TaskEvent, TaskWork};
+pub use tasks::{DeclaredSchedules, TaskCell, TaskEnd, TaskEvent, TaskWork, specs_of};
 pub use watchdog::Blocked;

@@ -39,6 +39,8 @@ pub struct GroupOptions {
     pub tasks: crate::scheduler::Config,
     /// The schedules that code declares. `None`: those there are stay as they are.
     pub schedules: Option<DeclaredSchedules>,
+    /// They are checked and wait for [`crate::scheduler::Engine::handle_reconcile`]; until then no schedule does anything.
+    pub holds_schedules: bool,
     /// When checkpoints are made; `None`: none are. A run store that is there is read all the same.
     pub checkpoints: Option<CheckpointOptions>,
 }

@@ -74,6 +74,13 @@ pub enum TaskEvent {
 /// Schedules that code declares: names, and definitions as they are recorded.
 pub type DeclaredSchedules = Vec<(Box<str>, Box<[u8]>)>;
 
+/// What they say.
+#[must_use]
+pub fn specs_of(declared: &DeclaredSchedules) -> Vec<(&str, ScheduleSpec<'_>)> {
+    let spec = |bytes| decode_schedule(bytes).expect("a definition comes as it was encoded");
+    declared.iter().map(|(name, bytes)| (&**name, spec(bytes))).collect()
+}
+
 /// How a task ended.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the names say what they are")]
@@ -227,13 +234,16 @@ impl Tasks {
         Ok(())
     }
 
-    /// Brings the declared schedules to these definitions, between [`Tasks::restore`] and [`Tasks::recover`].
-    pub(super) fn reconcile(&mut self, now_ms: i64, declared: &DeclaredSchedules) -> Result<(), ScheduleError> {
-        let specs: Vec<(&str, ScheduleSpec<'_>)> = declared
-            .iter()
-            .map(|(name, bytes)| (&**name, decode_schedule(bytes).expect("a definition comes as it was encoded")))
-            .collect();
-        self.cell.get_mut().engine.handle_reconcile(now_ms, &specs).map(|_| ())
+    /// Brings the declared schedules to these definitions, between [`Tasks::restore`] and [`Tasks::recover`]; `holds`: only
+    /// checks them, and nothing fires until they are declared again.
+    pub(super) fn declare(
+        &mut self,
+        now_ms: i64,
+        declared: &DeclaredSchedules,
+        holds: bool,
+    ) -> Result<(), ScheduleError> {
+        let (specs, engine) = (specs_of(declared), &mut self.cell.get_mut().engine);
+        if holds { engine.hold_schedules(&specs) } else { engine.handle_reconcile(now_ms, &specs).map(|_| ()) }
     }
 
     /// Goes on after the last record.

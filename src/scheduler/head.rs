@@ -4,7 +4,7 @@
 use super::engine::Engine;
 use super::restore::RestoreError;
 use super::saved::{Decoded, VERSION, counter, version};
-use crate::record::{DecodeError, Reader, Writer, flag, read_limit, small, write_limit};
+use crate::record::{DecodeError, Reader, Writer, flag, read_bounds, read_limit, small, write_bounds, write_limit};
 
 /// A part that is so long is closed. It is longer by an entry at most, and an entry is bounded as a record is.
 const PART_BYTES: usize = if cfg!(test) { 256 } else { 64 << 10 };
@@ -20,6 +20,8 @@ pub(super) const SCHEDULE: u8 = 4;
 pub(super) const TAKEN: u8 = 5;
 /// What a run asked for and waits for room.
 pub(super) const WAITS: u8 = 6;
+/// Bounds of a queue that somebody set while it ran.
+const BOUNDS: u8 = 7;
 
 /// Parts that are being written.
 #[derive(Default)]
@@ -55,6 +57,11 @@ impl Engine {
             out.byte(u8::from(queue.is_paused));
             out.option(queue.resized.map(u64::from), Writer::number);
             queue.learned.encode(&mut out);
+            if let Some(bounds) = queue.bounds_set {
+                let mut out = head.entry(BOUNDS);
+                out.text(&queue.name);
+                write_bounds(&mut out, bounds);
+            }
             for kind in &queue.kinds {
                 let mut out = head.entry(KIND);
                 out.text(&queue.name);
@@ -90,6 +97,11 @@ impl Engine {
                     let queue = self.stored_queue(from.text()?)?;
                     let kind = self.stored_kind(queue, from.text()?)?;
                     self.queue_mut(queue).kinds[usize::from(kind.0)].learned.decode(from)?;
+                }
+                BOUNDS => {
+                    let queue = self.stored_queue(from.text()?)?;
+                    let bounds = read_bounds(from)?;
+                    self.apply_queue_bounds(queue, bounds);
                 }
                 LIMIT => {
                     let name = from.text()?;

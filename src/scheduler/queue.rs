@@ -26,6 +26,8 @@ pub(super) struct Queue {
     pub(super) is_paused: bool,
     /// Slots that somebody set while it ran.
     pub(super) resized: Option<u32>,
+    /// Fewest and most slots that somebody set while it ran, for when it follows its load.
+    pub(super) bounds_set: Option<(u32, u32)>,
     pub(super) kinds: Vec<Kind>,
     kind_names: BTreeMap<Box<str>, KindIx>,
     pub(super) learned: Learned,
@@ -94,6 +96,7 @@ impl Queue {
             is_defined,
             is_paused: false,
             resized: None,
+            bounds_set: None,
             kinds: Vec::new(),
             kind_names: BTreeMap::new(),
             learned: Learned::default(),

@@ -73,6 +73,10 @@ impl Engine {
                 let ix = self.queue_or_new(queue);
                 self.apply_queue_set(ix, is_paused, concurrency);
             }
+            TaskRecord::QueueBounds { queue, min, max } => {
+                let ix = self.queue_or_new(queue);
+                self.apply_queue_bounds(ix, (min, max));
+            }
             TaskRecord::LimitSet { name, spec } => self.apply_limit_set(name, spec),
             TaskRecord::SchedulesSet { time_ms, set, removed } => {
                 self.now_ms = self.now_ms.max(time_ms);

@@ -108,6 +108,11 @@ impl Scaling {
         }
     }
 
+    /// Why it cannot have these bounds.
+    pub(super) fn complaint_about(&self, (min, max): (u32, u32)) -> Option<&'static str> {
+        ScaleConfig { min, max, ..self.config }.complaint()
+    }
+
     /// Slots to begin with, before anybody outside provides some.
     pub(super) fn provided(&self) -> u32 {
         if self.config.is_outside { 0 } else { self.target }
@@ -209,6 +214,34 @@ impl Engine {
         if let Some(to) = target {
             self.ask_for_slots(ix, from, to);
         }
+    }
+
+    /// The bounds of a queue are others. One that does not follow its load now has them for when it does.
+    pub(super) fn apply_queue_bounds(&mut self, ix: QueueIx, bounds: (u32, u32)) {
+        let is_restoring = self.is_restoring;
+        let queue = self.queue_mut(ix);
+        queue.bounds_set = Some(bounds);
+        let Some(scaling) = &mut queue.scaling else { return };
+        (scaling.config.min, scaling.config.max) = bounds;
+        queue.config.concurrency = bounds.1;
+        if is_restoring {
+            // It begins as an open lets it begin.
+            scaling.target = scaling.config.first();
+            let slots = scaling.provided();
+            self.set_workers(ix, &[], slots);
+        }
+    }
+
+    /// Brings the slots of a queue into its bounds at once; anything else is for the looks at its load.
+    pub(super) fn heed_bounds(&mut self, ix: QueueIx) {
+        let Some(scaling) = &mut self.queue_mut(ix).scaling else { return };
+        let from = scaling.target;
+        scaling.target = from.clamp(scaling.config.min, scaling.config.max);
+        let to = scaling.target;
+        if to != from {
+            self.ask_for_slots(ix, from, to);
+        }
+        self.feel_load(ix, 0);
     }
 
     /// Says how many slots a queue wants, and takes them unless they come from outside.

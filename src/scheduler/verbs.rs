@@ -7,7 +7,11 @@ use super::task::{Place, QueueIx, State, TaskIx};
 use crate::record::{Change, Class, LimitSpec, Outcome, TaskNo, TaskRecord};
 
 /// What somebody reads who sets the slots of a queue that follows its load.
-const SCALES_ITSELF: &str = "a queue that follows its load has the bounds it was opened with; change them there";
+const SCALES_ITSELF: &str = "a queue that follows its load has bounds instead of a number of slots; give { min, max }";
+
+/// What somebody reads who sets the bounds of another one.
+const HAS_NO_BOUNDS: &str = "a queue with a number of slots has no bounds to follow its load between; give a number, or open \
+                             it with a concurrency of { min, max }";
 
 impl Engine {
     /// Changes the class of a task. `false`: it is not known, or over.
@@ -99,6 +103,23 @@ impl Engine {
             let is_paused = self.queue(ix).is_paused;
             self.record(&TaskRecord::QueueSet { queue, is_paused, concurrency: Some(concurrency) });
             self.apply_queue_set(ix, is_paused, Some(concurrency));
+        }
+        self.settle();
+        found.map(|_| ())
+    }
+
+    /// Changes the bounds between which a queue follows its load, and its slots if they are outside of them. It stays so
+    /// over restarts.
+    pub fn handle_bounds(&mut self, now_ms: i64, queue: &str, min: u32, max: u32) -> Result<(), Refusal> {
+        self.begin(now_ms);
+        let found = self.find_queue(queue).and_then(|ix| {
+            let scaling = self.queue(ix).scaling.as_ref().ok_or(Refusal::Invalid(HAS_NO_BOUNDS))?;
+            scaling.complaint_about((min, max)).map_or(Ok(ix), |complaint| Err(Refusal::Invalid(complaint)))
+        });
+        if let Ok(ix) = found {
+            self.record(&TaskRecord::QueueBounds { queue, min, max });
+            self.apply_queue_bounds(ix, (min, max));
+            self.heed_bounds(ix);
         }
         self.settle();
         found.map(|_| ())

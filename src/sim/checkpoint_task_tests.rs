@@ -6,7 +6,7 @@ use crate::engine::*;
 use crate::store::StoreError;
 use std::collections::BTreeMap;
 
-const QUEUES: [&str; 2] = ["mail", "slow"];
+const QUEUES: [&str; 3] = ["mail", "slow", "load"];
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 const STARTED_MS: i64 = 1_000;
 
@@ -15,8 +15,9 @@ fn tasks() -> TaskConfig {
     let mail = QueueConfig { concurrency: 3, retry, ..QueueConfig::default() };
     let bounds = Bounds { pending: Some(6), ..Bounds::default() };
     let slow = QueueConfig { concurrency: 1, bounds, on_full: OnFull::Wait, ..mail.clone() };
+    let load = QueueConfig { scale: Some(ScaleConfig::between(1, 4)), concurrency: 4, ..QueueConfig::default() };
     TaskConfig {
-        queues: QUEUES.into_iter().map(Into::into).zip([mail, slow]).collect(),
+        queues: QUEUES.into_iter().map(Into::into).zip([mail, slow, load]).collect(),
         limits: [("one".into(), LimitSpec::Concurrency(1))].into(),
         retained_max: 40,
         ..TaskConfig::default()
@@ -228,7 +229,12 @@ pub(super) fn step(world: &mut World, rng: &mut Rng) {
         }
         18 => {
             let token = world.token();
-            world.engine.resize_queue(token, "mail", 1 + rng.below(4) as u32).unwrap();
+            let slots = 1 + rng.below(4) as u32;
+            if rng.one_in(2) {
+                world.engine.resize_queue(token, "mail", slots).unwrap();
+            } else {
+                world.engine.bound_queue(token, "load", slots - 1, slots + rng.below(3) as u32).unwrap();
+            }
         }
         _ => {
             let token = world.token();

@@ -71,3 +71,27 @@ fn what_is_over_or_withdrawn_takes_nothing_and_what_was_never_asked_for_is_refus
     world.terminate("a").unwrap();
     assert_eq!(complete(&mut world, "a", NAME), Ok(false));
 }
+
+#[test]
+fn what_a_recorded_cancel_will_withdraw_takes_nothing_and_what_is_shielded_does() {
+    let mut world = World::new(1);
+    let run = world.started("a");
+    world.wait(run, NAME, None).unwrap();
+    world.wait(run, "awakeable:kept", None).unwrap();
+    let home = world.home("a");
+    world.on(home, |shard, _| shard.shield(run.1, Seq(2))).unwrap();
+    world.rests(run);
+    world.cancel("a").unwrap();
+    assert_eq!(
+        complete(&mut world, "a", NAME),
+        Ok(false),
+        "the code is yet to be told of the cancel, but it comes first"
+    );
+    assert_eq!(complete(&mut world, "a", "awakeable:kept"), Ok(true));
+    assert_eq!(world.next(run), Some((DeliveryKind::Cancelled, 0)));
+    assert_eq!(world.next(run), Some((DeliveryKind::SignalTaken, 2)));
+    // What is asked for after the cancel is not touched by it.
+    world.wait(run, "awakeable:later", None).unwrap();
+    world.rests(run);
+    assert_eq!(complete(&mut world, "a", "awakeable:later"), Ok(true));
+}

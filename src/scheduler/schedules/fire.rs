@@ -13,6 +13,10 @@ use std::sync::Arc;
 impl Engine {
     /// Looks at every schedule that something happened to.
     pub(in crate::scheduler) fn tend_schedules(&mut self) {
+        if self.schedules.are_held {
+            // All are looked at when they no longer are.
+            self.schedules.due.clear();
+        }
         while let Some(ix) = self.schedules.due.pop_first() {
             self.tend(ix);
         }

@@ -79,6 +79,8 @@ pub(super) struct Schedules {
     /// Whose next task waits for room, and where.
     starved: BTreeMap<ScheduleIx, (QueueIx, Class)>,
     events: VecDeque<ScheduleEvent>,
+    /// Nothing fires until those that code declares are known.
+    pub(super) are_held: bool,
 }
 
 /// A schedule. One that was removed stays as long as its tasks do.

@@ -5,36 +5,41 @@ use super::super::output::AbortReason;
 use super::super::task::{State, TaskIx};
 use super::{QUEUED_MAX, ScheduleIx, ScheduleSkip};
 use crate::record::{Condition, Edge, Outcome, Overlap, Parent, TaskNo};
+use std::collections::BTreeSet;
+
+/// Behind all of these: the newest has to end as `of_newest` says, the others in any way.
+pub(super) fn edges_behind(tasks: &BTreeSet<TaskNo>, of_newest: Condition) -> Vec<Edge<'static>> {
+    let edge = |task: &TaskNo| Edge { parent: Parent::Number(*task), condition: Condition::Completion };
+    let mut edges: Vec<Edge<'static>> = tasks.iter().map(edge).collect();
+    if let Some(newest) = edges.last_mut() {
+        newest.condition = of_newest;
+    }
+    edges
+}
 
 impl Engine {
     /// What a new occurrence waits for, or why there is none.
     pub(super) fn overlap_of(&self, ix: ScheduleIx, overlap: Overlap) -> Result<Vec<Edge<'static>>, ScheduleSkip> {
         let Some(schedule) = self.schedules.get(ix) else { return Ok(Vec::new()) };
         let live = &schedule.live;
-        let edge = |task: &TaskNo, condition| Edge { parent: Parent::Number(*task), condition };
-        let behind_all = || live.iter().map(|task| edge(task, Condition::Completion));
         match overlap {
             Overlap::Allow | Overlap::Replace => Ok(Vec::new()),
             Overlap::Skip if live.is_empty() => Ok(Vec::new()),
             Overlap::Skip => Err(ScheduleSkip::Overlap),
             Overlap::QueueOne => {
                 let replaced = self.waiting_occurrences(ix);
-                Ok(behind_all()
-                    .filter(|edge| !replaced.iter().any(|(task, _)| edge.parent == Parent::Number(*task)))
-                    .collect())
+                let mut edges = edges_behind(live, Condition::Completion);
+                edges.retain(|edge| !replaced.iter().any(|(task, _)| edge.parent == Parent::Number(*task)));
+                Ok(edges)
             }
             Overlap::Queue | Overlap::QueueOnSuccess if live.len() >= QUEUED_MAX => Err(ScheduleSkip::TooManyWait),
-            Overlap::Queue => Ok(behind_all().collect()),
+            Overlap::Queue => Ok(edges_behind(live, Condition::Completion)),
             Overlap::QueueOnSuccess => {
                 let has_failed = schedule.last_outcome.is_some_and(|outcome| outcome != Outcome::Completed);
                 if live.is_empty() && has_failed {
                     return Err(ScheduleSkip::AfterFailure);
                 }
-                let mut edges: Vec<Edge<'static>> = behind_all().collect();
-                if let Some(newest) = edges.last_mut() {
-                    newest.condition = Condition::Success;
-                }
-                Ok(edges)
+                Ok(edges_behind(live, Condition::Success))
             }
         }
     }
@@ -91,6 +96,9 @@ impl Engine {
 
     /// After a restart: what the records left undone.
     pub(in crate::scheduler) fn keep_overlaps(&mut self) {
+        if self.schedules.are_held {
+            return;
+        }
         let all: Vec<ScheduleIx> = self.schedules.all().collect();
         all.into_iter().for_each(|ix| self.keep_overlap(ix));
     }

@@ -5,6 +5,7 @@ use super::super::dedupe::Dedupe;
 use super::super::engine::Engine;
 use super::super::output::{Answer, Refusal, Submitted};
 use super::fire::{KeyOwner, Names, TIME, occurrence_of};
+use super::overlap::edges_behind;
 use super::{QUEUED_MAX, ScheduleError, ScheduleEvent, ScheduleProblem, TIMES_MAX};
 use crate::record::{
     CatchUp, Condition, Edge, Overlap, Parent, ScheduleEntry, ScheduleSpec, TEXT_BYTES_MAX, TaskNo, TaskRecord,
@@ -35,7 +36,8 @@ impl Engine {
     /// changed ones changed, and those that were declared before and are not now go. One that [`Engine::handle_schedule`]
     /// made stays, unless it is declared here: then it is the code's. Paused ones stay paused.
     ///
-    /// To be called before [`Engine::recover`], so that nothing fires by an old definition; it may be called later too.
+    /// To be called before [`Engine::recover`], so that nothing fires by an old definition; or after
+    /// [`Engine::hold_schedules`], which it ends; it may be called later too.
     pub fn handle_reconcile(
         &mut self,
         now_ms: i64,
@@ -47,11 +49,26 @@ impl Engine {
         }
         self.begin(now_ms);
         let result = self.reconcile(declared);
+        if result.is_ok() && std::mem::take(&mut self.schedules.are_held) {
+            self.keep_overlaps();
+            self.schedules.mark_all();
+        }
         self.settle();
         result
     }
 
-    fn reconcile(&mut self, declared: &[(&str, ScheduleSpec<'_>)]) -> Result<Reconciled, ScheduleError> {
+    /// Has no schedule fire before [`Engine::handle_reconcile`] with these definitions, which are checked but not taken:
+    /// whether they are meant is yet to be seen. To be called before [`Engine::recover`].
+    pub fn hold_schedules(&mut self, declared: &[(&str, ScheduleSpec<'_>)]) -> Result<(), ScheduleError> {
+        self.check_declared(declared)?;
+        self.schedules.are_held = true;
+        Ok(())
+    }
+
+    fn check_declared<'a>(
+        &mut self,
+        declared: &[(&'a str, ScheduleSpec<'_>)],
+    ) -> Result<BTreeSet<&'a str>, ScheduleError> {
         let mut names = BTreeSet::new();
         for (name, spec) in declared {
             self.check_schedule(name, spec)?;
@@ -62,6 +79,11 @@ impl Engine {
                 ));
             }
         }
+        Ok(names)
+    }
+
+    fn reconcile(&mut self, declared: &[(&str, ScheduleSpec<'_>)]) -> Result<Reconciled, ScheduleError> {
+        let names = self.check_declared(declared)?;
         let mut result = Reconciled::default();
         let mut set = Vec::new();
         for (name, spec) in declared {
@@ -210,21 +232,19 @@ impl Engine {
         Ok(answers.into_iter().map(Answer::task).collect())
     }
 
-    /// Each behind the one before, the first behind those that are not over.
+    /// Each behind the one before, the first behind those that are not over, as the policy says.
     fn chain<'a>(&self, name: &str, overlap: Overlap, tasks: &mut [TaskSpec<'a>]) -> Result<(), ScheduleError> {
         let live = self.schedules.find(name).map(|(_, schedule)| &schedule.live);
         if live.is_some_and(|live| live.len() > QUEUED_MAX) {
             return Err(error(name, ScheduleProblem::Invalid("too many of its tasks are not over; backfill it later")));
         }
         let condition = if overlap == Overlap::QueueOnSuccess { Condition::Success } else { Condition::Completion };
+        let behind_live = live.map_or_else(Vec::new, |live| edges_behind(live, condition));
         let mut before: Option<&'a str> = None;
         for task in tasks {
             task.after = match before {
                 Some(key) => vec![Edge { parent: Parent::Key(key), condition }],
-                None => {
-                    let live = live.into_iter().flatten();
-                    live.map(|of| Edge { parent: Parent::Number(*of), condition: Condition::Completion }).collect()
-                }
+                None => behind_live.clone(),
             };
             before = task.key;
         }

@@ -194,3 +194,63 @@ fn bounds_that_cannot_be_are_refused() {
         assert!(Engine::new(Config { queues: [("q".into(), scaled(scale))].into(), ..Config::default() }).is_err());
     }
 }
+
+#[test]
+fn bounds_that_are_set_while_it_runs_count_at_once_and_stay_over_restarts() {
+    let mut world = World::of(scaled(ScaleConfig::between(1, 10)));
+    world.engine.recover(0, true);
+    submit(&mut world, 300, &spec());
+    world.advance(2_000);
+    assert_eq!((capacity(&mut world), world.running.len()), (10, 10));
+    let set = |world: &mut World, min, max| {
+        world.engine.handle_bounds(world.now_ms, "q", min, max).unwrap();
+        world.drain();
+    };
+    set(&mut world, 1, 4);
+    assert_eq!((capacity(&mut world), world.running.len()), (4, 10), "what runs goes on");
+    set(&mut world, 12, 40);
+    assert_eq!((capacity(&mut world), world.running.len()), (12, 12), "the fewest are there at once");
+    world.advance(1_000);
+    assert!(capacity(&mut world) > 12, "the rest follows the load");
+    set(&mut world, 2, 6);
+    for is_stored in [false, true] {
+        if is_stored {
+            world.begin_checkpoint();
+            while world.save_tasks(1_000) {}
+        }
+        world.crash();
+        assert_eq!(capacity(&mut world), 2, "it begins with the fewest");
+        world.advance(60_000);
+        assert_eq!(capacity(&mut world), 6);
+    }
+    // Opened with a number of slots, it keeps the bounds for when it follows its load again.
+    world.config.queues.insert("q".into(), QueueConfig { concurrency: 3, ..QueueConfig::default() });
+    world.crash();
+    assert_eq!(capacity(&mut world), 3);
+}
+
+#[test]
+fn bounds_of_slots_from_outside_are_asked_for_at_once() {
+    let mut world = World::of(scaled(ScaleConfig { is_outside: true, ..ScaleConfig::between(1, 10) }));
+    world.engine.recover(0, true);
+    world.engine.handle_bounds(0, "q", 3, 5).unwrap();
+    world.drain();
+    assert_eq!((asked(&world), capacity(&mut world)), (vec![(0, 1), (1, 3)], 0));
+}
+
+#[test]
+fn bounds_that_cannot_be_are_refused_and_nothing_is_recorded() {
+    let mut world = World::of(scaled(ScaleConfig::between(1, 10)));
+    for (min, max) in [(2, 1), (0, 0)] {
+        let refused = world.engine.handle_bounds(0, "q", min, max).unwrap_err();
+        assert!(refused.to_string().contains("not fewer than the fewest"), "{refused}");
+    }
+    let number = world.engine.handle_concurrency(0, "q", 3).unwrap_err();
+    assert!(number.to_string().contains("{ min, max }"), "{number}");
+    let mut fixed = World::of(QueueConfig::default());
+    let refused = fixed.engine.handle_bounds(0, "q", 1, 2).unwrap_err();
+    assert!(refused.to_string().contains("give a number"), "{refused}");
+    world.drain();
+    fixed.drain();
+    assert_eq!((world.records.len(), fixed.records.len()), (0, 0));
+}

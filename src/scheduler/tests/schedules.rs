@@ -1,6 +1,6 @@
 //! Schedules: plans, overlap, missed times, what is asked of them, restarts at any record.
 
-use super::world::{World, queue};
+use super::world::{World, config, queue};
 use crate::record::{CatchUp, Condition, Outcome, Overlap, ScheduleSpec, TaskNo, TaskRecord, TaskSpec, When};
 use crate::scheduler::*;
 
@@ -173,6 +173,50 @@ fn a_trigger_is_beside_the_plan_and_a_backfill_makes_each_time_once() {
 }
 
 #[test]
+fn a_backfill_waits_for_those_that_are_not_over_as_its_policy_says() {
+    let policy = overlapping(Overlap::QueueOnSuccess);
+    let backfilled = || {
+        let mut world = world(&policy);
+        world.advance(MINUTE_MS);
+        world.engine.handle_backfill(world.now_ms, "n", -MINUTE_MS, 0, 9).unwrap();
+        world.drain();
+        assert_eq!((times(&world), world.running.len()), (vec![1, -1, 0], 1));
+        world
+    };
+    let mut failing = backfilled();
+    failing.fail(TaskNo(1), Failure::Permanent);
+    assert_eq!(failing.outcome(TaskNo(2)), Outcome::Skipped, "the one before it did not complete");
+    assert_eq!(failing.outcome(TaskNo(3)), Outcome::Skipped);
+    let mut fine = backfilled();
+    fine.complete(TaskNo(1));
+    assert!(fine.running.contains_key(&TaskNo(2)), "{:?}", fine.running);
+    // Those before the newest may end as they like.
+    let mut older = backfilled();
+    older.engine.handle_backfill(older.now_ms, "n", -2 * MINUTE_MS, -2 * MINUTE_MS, 9).unwrap();
+    older.drain();
+    older.cancel(TaskNo(2));
+    older.complete(TaskNo(1));
+    assert_eq!(older.outcome(TaskNo(3)), Outcome::Skipped);
+    assert_eq!(older.outcome(TaskNo(4)), Outcome::Skipped, "it waits for the newest to complete");
+    let mut replacing = world(&overlapping(Overlap::Replace));
+    replacing.advance(MINUTE_MS);
+    replacing.engine.handle_backfill(replacing.now_ms, "n", 0, 0, 9).unwrap();
+    replacing.advance(MINUTE_MS);
+    assert_eq!(replacing.outcome(TaskNo(1)), Outcome::Cancelled);
+    let mut one = world(&overlapping(Overlap::QueueOne));
+    one.advance(2 * MINUTE_MS);
+    one.engine.handle_backfill(one.now_ms, "n", -MINUTE_MS, 0, 9).unwrap();
+    one.drain();
+    one.advance(MINUTE_MS);
+    assert_eq!(times(&one), [1, 2, -1, 0, 3]);
+    one.complete(TaskNo(1));
+    assert!(one.running.contains_key(&TaskNo(3)), "what waited for the second goes on without it");
+    one.complete(TaskNo(3));
+    one.complete(TaskNo(4));
+    assert!(one.running.contains_key(&TaskNo(5)), "{:?}", one.running);
+}
+
+#[test]
 fn declared_schedules_are_reconciled_in_one_record_before_anything_fires() {
     let mut world = World::of(queue(10));
     let [old, kept, own] = ["old", "kept", "own"];
@@ -194,6 +238,46 @@ fn declared_schedules_are_reconciled_in_one_record_before_anything_fires() {
     let refused = engine.handle_reconcile(5 * MINUTE_MS, &bad).unwrap_err();
     assert!(refused.to_string().starts_with("schedule \"new\": cron \"61 * * * *\": minute"), "{refused}");
     assert_eq!(engine.schedules().count(), 3, "all or none");
+}
+
+#[test]
+fn schedules_that_are_held_do_nothing_until_they_are_declared() {
+    let mut world = World::of(queue(10));
+    world.engine.handle_reconcile(0, &[("old", every_minute())]).unwrap();
+    world.engine.handle_schedule(0, "own", &overlapping(Overlap::Replace)).unwrap();
+    world.advance(2 * MINUTE_MS);
+    let records = world.records.clone();
+    let now_ms = 5 * MINUTE_MS;
+    let reopened = |declared: &[(&str, ScheduleSpec<'_>)]| {
+        let mut engine = Engine::new(Config { epoch: 2, ..config(queue(10)) }).unwrap();
+        records.iter().for_each(|record| engine.restore(record).unwrap());
+        engine.hold_schedules(declared).map(|()| {
+            engine.recover(now_ms, true);
+            engine
+        })
+    };
+    let bad = [("new", ScheduleSpec { limit: Some(0), ..every_minute() })];
+    assert!(reopened(&bad).unwrap_err().to_string().contains("a limit of 0"), "they are checked");
+    let declared = [("new", every_minute())];
+    let mut engine = reopened(&declared).unwrap();
+    engine.handle_time(now_ms + MINUTE_MS);
+    let is_of_schedules = |record: &[u8]| {
+        let record = TaskRecord::decode(record).unwrap();
+        matches!(
+            record,
+            TaskRecord::Submitted { .. } | TaskRecord::SchedulesSet { .. } | TaskRecord::ScheduleMoved { .. }
+        )
+    };
+    while let Some(record) = engine.poll_record() {
+        assert!(!is_of_schedules(record), "nothing is made, and nothing is lost");
+    }
+    let done = engine.handle_reconcile(now_ms + MINUTE_MS, &declared).unwrap();
+    assert_eq!(done, Reconciled { set: vec!["new".into()], removed: vec!["old".into()], unchanged: 0 });
+    let records: Vec<Vec<u8>> = std::iter::from_fn(|| engine.poll_record().map(<[u8]>::to_vec)).collect();
+    let made: Vec<i64> = records.iter().filter_map(|record| made(record)).collect();
+    assert_eq!(made, [6], "what was missed meanwhile is made up for as ever, by the new definitions");
+    engine.handle_time(now_ms + 2 * MINUTE_MS);
+    assert_eq!(engine.schedule("new").unwrap().fired, 1);
 }
 
 #[test]
